@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.memory import InMemoryCache
 from langgraph.errors import NodeInterrupt
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.types import CachePolicy, interrupt
 
 from tests import forked
-from tests.parts.record.graphs import KINDS, LOG, Kind, Log, executed, finish, line, review, step
+from tests.parts.record.graphs import KINDS, LOG, Kind, Log, executed, finish, line, review, search, step
 from tests.shelves import workbench
 from workbench.errors import RunError, WorkspaceFull
 from workbench.parts.record import langgraph_copy
@@ -479,3 +481,23 @@ def test_of_two_nodes_that_raise_their_questions_the_one_that_is_answered_runs_a
         run.answer({names["right/1"]: None, names["ask/1"]: "a"})
         assert executed == {"left": 1, "right": 2} and [q.at for q in run.questions] == ["left/1"]
         assert run.answer(None).state["log"] == ["a", "left", "right"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_what_wraps_the_calls_of_tools_runs_with_the_call_and_comes_from_the_tape_with_it(wb, kind):
+    def loud(request: Any, execute: Any) -> Any:
+        executed["loud"] += 1
+        message = execute(request)
+        return message.model_copy(update={"content": message.content.upper()})
+
+    async def aloud(request: Any, execute: Any) -> Any:
+        message = await execute(request)
+        return loud(request, lambda _: message)
+
+    wrap: Any = {"wrap_tool_call": loud} if kind == "plain" else {"awrap_tool_call": aloud}
+    node = ToolNode([search], **wrap)
+    call = AIMessage("", tool_calls=[{"name": "search", "args": {"query": "Moss Mill"}, "id": "1"}])
+    run = wb.record(line(("tools", node), schema=MessagesState), f"wrapped {kind}").ask({"messages": [call]})
+    assert run.messages[-1].content == "MOSS MILL WAS BUILT BY ANN LEE." and executed == {"search": 1, "loud": 1}
+    assert run.replay().messages[-1].content == run.messages[-1].content and executed["loud"] == 1
+    assert run.fork(at="tools/1:search/1", result="By hand.").messages[-1].content == "By hand."

@@ -6,7 +6,6 @@ on the version of the code, configuration, context, answers of people, and its i
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import copy
 import dataclasses
@@ -402,7 +401,7 @@ class Recorder(Tape):
 
     # calls inside nodes
 
-    async def tool(self, request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def tool(self, request: Any, execute: Execute) -> Any:
         """Call a tool, or take its answer from the tape."""
         call = request.tool_call
         tool = request.tool
@@ -418,12 +417,12 @@ class Recorder(Tape):
             input=plain(call["args"]),
             **self.next_call(call["name"]),
         )
-        return await self._call(effect, lambda: execute(request), call["id"])
+        return await self._call(effect, execute, call["id"])
 
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
         name = str(getattr(function, "__name__", "task"))
-        return recorded_function(
+        return langgraph.recorded_function(
             function,
             functools.partial(
                 self.call, "task", name, self._version(function), self.next_call(name)
@@ -749,30 +748,4 @@ def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
         recorder = place.recorder
         return recorder.call("call", name, "", recorder.next_call(name), args, kwargs, execute)
 
-    return recorded_function(function, call)
-
-
-def recorded_function(
-    function: Callable[..., Any], call: Callable[[Any, Any, Any], Awaitable[Any]]
-) -> Any:
-    """Return a function of the same kind, synchronous or not, that calls through ``call(args, kwargs, execute)``."""
-    if asyncio.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def acall(*args: Any, **kwargs: Any) -> Any:
-            return await call(args, kwargs, lambda: function(*args, **kwargs))
-
-        return acall
-
-    @functools.wraps(function)
-    def wait(*args: Any, **kwargs: Any) -> Any:
-        async def execute() -> Any:
-            return function(*args, **kwargs)
-
-        try:  # nothing in it waits, so it ends at its first step
-            call(args, kwargs, execute).__await__().send(None)
-        except StopIteration as ended:
-            return ended.value
-        raise RuntimeError(f"{function} waited.")
-
-    return wait
+    return langgraph.recorded_function(function, call)

@@ -6,9 +6,11 @@ which versions were tried.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import dataclasses
+import functools
 import inspect
 import sys
 import types
@@ -110,55 +112,15 @@ class Copier:
         Raises:
             RunError: not a graph of this kind.
         """
-        is_root = saver is not None
-        store = (
-            self.record_store(graph.store)
-            if isinstance(graph, Pregel) and (is_root or graph.store)
-            else None
-        )
-        if isinstance(graph, CompiledStateGraph):
-            builder = copy.copy(graph.builder)
-            channels = builder.channels.items()
-            fields: Any = {
-                "reducers": {
-                    name: channel.operator
-                    for name, channel in channels
-                    if hasattr(channel, "operator")
-                },
-                "unkeyed": frozenset(
-                    [
-                        *builder.managed,
-                        *(
-                            name
-                            for name, channel in channels
-                            if isinstance(channel, UntrackedValue)
-                        ),
-                    ]
-                ),
-            }
-            builder.nodes = {
-                name: dataclasses.replace(
-                    spec, runnable=self._wrapped(f"{path}{name}", spec.runnable, fields)
-                )
-                for name, spec in builder.nodes.items()
-            }
-            branches = builder.branches
-            builder.branches = defaultdict(dict)
-            for source, specs in branches.items():
-                for name, spec in specs.items():
-                    edge = self._recorded(f"{path}{source}->{name}", spec.path, "edge", fields)
-                    builder.branches[source][name] = spec._replace(path=edge)
-            twin: Pregel[Any] = builder.compile(
-                checkpointer=saver if is_root else graph.checkpointer,
-                store=store,
-                interrupt_before=cast(Any, graph.interrupt_before_nodes),
-                interrupt_after=cast(Any, graph.interrupt_after_nodes),
-                name=graph.name,
+        if not isinstance(graph, Pregel):
+            raise RunError(
+                f"{type(graph).__name__} is not a compiled LangGraph graph. Give a compiled StateGraph, an "
+                "@entrypoint, or a function without arguments that returns one."
             )
-            twin.config = graph.config
-            twin.step_timeout = graph.step_timeout
-            return twin
-        if isinstance(graph, Pregel):
+        is_root = saver is not None
+        checkpointer = saver if is_root else graph.checkpointer
+        store = self.record_store(graph.store) if is_root or graph.store else None
+        if not isinstance(graph, CompiledStateGraph):
             twin = copy.copy(graph)
             twin.nodes = {
                 name: node.copy(
@@ -168,12 +130,39 @@ class Copier:
             }
             twin.cache = None
             twin.store = store
-            twin.checkpointer = saver if is_root else graph.checkpointer
+            twin.checkpointer = checkpointer
             return twin
-        raise RunError(
-            f"{type(graph).__name__} is not a compiled LangGraph graph. Give a compiled StateGraph, an @entrypoint, or "
-            "a function without arguments that returns one."
+        builder = copy.copy(graph.builder)
+        channels = builder.channels.items()
+        untracked = [name for name, channel in channels if isinstance(channel, UntrackedValue)]
+        fields = {
+            "reducers": {
+                n: channel.operator for n, channel in channels if hasattr(channel, "operator")
+            },
+            "unkeyed": frozenset([*builder.managed, *untracked]),
+        }
+        builder.nodes = {
+            name: dataclasses.replace(
+                spec, runnable=self._wrapped(f"{path}{name}", spec.runnable, fields)
+            )
+            for name, spec in builder.nodes.items()
+        }
+        branches = builder.branches
+        builder.branches = defaultdict(dict)
+        for source, specs in branches.items():
+            for name, spec in specs.items():
+                edge = self._recorded(f"{path}{source}->{name}", spec.path, "edge", fields)
+                builder.branches[source][name] = spec._replace(path=edge)
+        compiled: Pregel[Any] = builder.compile(
+            checkpointer=checkpointer,
+            store=store,
+            interrupt_before=cast(Any, graph.interrupt_before_nodes),
+            interrupt_after=cast(Any, graph.interrupt_after_nodes),
+            name=graph.name,
         )
+        compiled.config = graph.config
+        compiled.step_timeout = graph.step_timeout
+        return compiled
 
     def _wrapped(self, path: str, node: Any, fields: Mapping[str, Any]) -> Any:
         if isinstance(node, Pregel):
@@ -213,31 +202,20 @@ def nodes(twin: Pregel[Any]) -> Iterator[Node]:
 def _tool_node(node: ToolNode, recorder: Callable[[], Any]) -> ToolNode:
     """Return the node with the recorder around whatever already wraps its tool calls."""
     twin = copy.copy(node)
-    inner = node._awrap_tool_call
+    inner: Any = node._awrap_tool_call
     sync = node._wrap_tool_call
+    if inner is None and sync is not None:  # LangGraph calls it on the event loop too
+        twin._wrap_tool_call = recorded_function(
+            sync, lambda args, _, execute: recorder().tool(args[0], execute)
+        )
+    else:
 
-    async def wrap(request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
-        async def run(request: Any) -> Any:
-            if inner is not None:
-                return await inner(request, execute)
-            return await execute(request)
+        async def wrap(request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
+            return await recorder().tool(
+                request, lambda: inner(request, execute) if inner else execute(request)
+            )
 
-        return await recorder().tool(request, run)
-
-    if inner is None and sync is not None:  # LangGraph would call it in place of ours
-        raise_sync = sync
-
-        async def inner(request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
-            import asyncio
-
-            loop = asyncio.get_running_loop()
-
-            def wait(request: Any) -> Any:
-                return asyncio.run_coroutine_threadsafe(cast(Any, execute(request)), loop).result()
-
-            return await asyncio.to_thread(raise_sync, request, wait)
-
-    twin._awrap_tool_call = wrap
+        twin._awrap_tool_call = wrap
     twin.afunc = twin._afunc  # bound to the copy, not to the original
     return twin
 
@@ -513,3 +491,29 @@ def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
         schemas = [*getattr(getattr(level, "builder", None), "schemas", ()), level.context_schema]
         allowed |= build_serde_allowlist(schemas=schemas, channels=level.channels)
     return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=allowed)
+
+
+def recorded_function(
+    function: Callable[..., Any], call: Callable[[Any, Any, Any], Awaitable[Any]]
+) -> Any:
+    """Return a function of the same kind, synchronous or not, that calls through ``call(args, kwargs, execute)``."""
+    if asyncio.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def acall(*args: Any, **kwargs: Any) -> Any:
+            return await call(args, kwargs, lambda: function(*args, **kwargs))
+
+        return acall
+
+    @functools.wraps(function)
+    def wait(*args: Any, **kwargs: Any) -> Any:
+        async def execute() -> Any:
+            return function(*args, **kwargs)
+
+        try:  # nothing in it waits, so it ends at its first step
+            call(args, kwargs, execute).__await__().send(None)
+        except StopIteration as ended:
+            return ended.value
+        raise RuntimeError(f"{function} waited.")
+
+    return wait
