@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from langgraph.types import Command
+
 from workbench.errors import RunError
 from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
@@ -310,8 +312,6 @@ class RecordedGraph:
 
     async def drive(self, live: Live, run: GraphRun) -> None:
         """Work on a run until it pauses or ends; its row says how it stands."""
-        from langgraph.types import Command
-
         store = self.store
         run_id = run.run_id
         with releasing(store, live):
@@ -360,8 +360,6 @@ class RecordedGraph:
 
         At a breakpoint (``interrupt_before``) nothing was asked, and None continues.
         """
-        from langgraph.types import Command
-
         if not snapshot.interrupts:
             return None
         answers = {}
