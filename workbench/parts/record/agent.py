@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from langgraph.types import Command
-
 from workbench.errors import RunError
 from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
@@ -30,8 +28,6 @@ from workbench.state import Json
 
 CHECKPOINTS = "checkpoints"
 """The effect with which a run begins that continues a conversation."""
-MOST_PAUSES = 1000
-"""How often one stretch of work may stop at questions that are answered already."""
 
 
 def record(
@@ -330,45 +326,24 @@ class RecordedGraph:
                 self._restore(run_id)
             else:
                 self._forget_errors(run_id)
-            inputs = run.input if fresh else self._resumed(snapshot, recorder)
-            for _ in range(MOST_PAUSES):
-                if fresh or snapshot.tasks:  # else it was killed after its last checkpoint
-                    common: Any = {"config": config, "context": context, "durability": "sync"}
-                    async for event in self._copy.astream(
-                        inputs, stream_mode=options["stream_mode"], **common
-                    ):
-                        store.save_event(
-                            run_id,
-                            new_run_id(),
-                            {"streamed": self.dump_text(event, "What was streamed")},
-                        )
-                    snapshot = await self._copy.aget_state(config)
-                    fresh = False
-                if not snapshot.tasks:
-                    self.save_end(run_id, snapshot.values)
+            inputs = run.input if fresh else None
+            common: Any = {"config": config, "context": context, "durability": "sync"}
+            while fresh or snapshot.tasks:  # else it was killed after its last checkpoint
+                recorder.is_ready = False
+                async for event in self._copy.astream(
+                    inputs, stream_mode=options["stream_mode"], **common
+                ):
+                    streamed = {"streamed": self.dump_text(event, "What was streamed")}
+                    store.save_event(run_id, new_run_id(), streamed)
+                snapshot = await self._copy.aget_state(config)
+                # nothing is asked at a breakpoint (`interrupt_before`), where people have continued before
+                passes = not snapshot.interrupts and recorder.mode != "live"
+                if snapshot.tasks and not (recorder.is_ready or passes):
+                    store.let_go(run_id, "paused")
                     return
-                inputs = self._resumed(snapshot, recorder)
-                if isinstance(inputs, Command) and not inputs.resume:
-                    break
-                if inputs is None and recorder.mode == "live":
-                    break
-            store.let_go(run_id, "paused")
-
-    @staticmethod
-    def _resumed(snapshot: Any, recorder: Recorder) -> Any:
-        """Return what continues a paused graph: the known answers, by the ids of their questions.
-
-        At a breakpoint (``interrupt_before``) nothing was asked, and None continues.
-        """
-        if not snapshot.interrupts:
-            return None
-        answers = {}
-        for pause in snapshot.interrupts:
-            question = recorder.find_question(pause)
-            # LangGraph would take an answer to an exception for that of all questions
-            if question in recorder.answers and pause.id != langgraph_copy.RAISED:
-                answers[pause.id] = recorder.answers[question]
-        return Command(resume=answers)
+                fresh = False
+                inputs = None
+            self.save_end(run_id, snapshot.values)
 
     def _forget_errors(self, thread: str) -> None:
         """Remove what failed tasks have written: LangGraph takes one whose edge failed after its node as done."""

@@ -97,6 +97,8 @@ for _method in (
 ):
     setattr(ReadState, _method, _noted(_method, of_all=True))
 _MISSING = "missing"
+CALLED = "called"
+"""In place of the call that asked: a graph that the node calls."""
 
 
 def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dict[str, str]:
@@ -151,6 +153,7 @@ class Recorder(Tape):
         own: effects that this run has already.
         answers: what people answered, by the digest of the question.
         past: the store as the runs found it from which this one is made; None of a live run.
+        is_ready: something was asked just now that has an answer: the graph can continue.
     """
 
     def __init__(self, agent: RecordedGraph, row: RunRow):
@@ -182,7 +185,6 @@ class Recorder(Tape):
         }
         self._own = {id(effect) for effect in own}
         self._recorded = [*own, *recorded]
-        self._calling = {effect.name for effect in self._recorded if effect.outcome == "called"}
         self._calls_in: dict[str, list[Effect]] = defaultdict(list)
         for effect in recorded:
             node, colon, _ = effect.at.partition(":")
@@ -190,8 +192,10 @@ class Recorder(Tape):
                 self._calls_in[node].append(effect)
         self._places: dict[tuple[str, str], str] = {}
         self._versions: dict[int, tuple[Any, str]] = {}
+        self.is_ready = False
         self._questions: dict[str, list[str]] = defaultdict(list)
-        self._pauses: dict[str, str] = {}
+        self._given = set[str]()
+        self._open: dict[str, dict[str, str]] = defaultdict(dict)
         self._names = QuestionNames()
         self._owners = dict[str, str]()
         self._asking = dict[int, str]()
@@ -236,17 +240,18 @@ class Recorder(Tape):
             if kept.outcome == "value":
                 return with_edit(kept.value, edit.get("state"), node.reducers)
             questions = self._note_questions(kept)
-            # after a kill the graph that it called asks again, and LangGraph has the answer
-            if kept.outcome == "called" and set(questions) <= set(answered):
+            # after a kill the graph that it called asks again
+            if CALLED in map(self._owners.get, questions) and set(questions) <= set(answered):
                 break
             if any(question not in self.answers or question in answered for question in questions):
-                self._ask_again(questions[0], kept.value[0][1], config)
+                raise GraphInterrupt([pause for _, pause in kept.value])
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
-        if path not in self._calling:  # its answer reaches it through LangGraph alone
-            answers = [self.answers[question] for question in answered]
-            config = langgraph.with_resume(config, answers, self._order_of_answers(at, answered))
+        own = [question for question in answered if self._owners[question] != CALLED]
+        answers = [self.answers[question] for question in own]
+        ids = {n: self.answers[q] for n, q in self._open[at].items() if q in self.answers}
+        config = langgraph.with_resume(config, answers, self._order_of_answers(at, own), ids)
         inputs = ReadState(state) if type(state) is dict else copied(state)
         result, pause = await self._execute(
             effect, lambda: langgraph.execute(node, inputs, config, self.task)
@@ -256,14 +261,16 @@ class Recorder(Tape):
             result, reads={name: digests.get(name, _MISSING) for name in fields}
         )
         if pause is not None:
-            is_own = all(langgraph.is_own(question, config) for question in result.value)
-            asked = dataclasses.replace(
-                result,
-                value=[(self._asking.pop(id(each), ""), each) for each in result.value],
-                outcome="interrupt" if is_own else "called",
-            )
-            self.keep(asked)
-            self._note_questions(asked)
+            asked = [
+                (self._asking.pop(id(each), "") if langgraph.is_own(each, config) else CALLED, each)
+                for each in result.value
+            ]
+            result = dataclasses.replace(result, value=asked, outcome="interrupt")
+            self.keep(result)
+            questions = self._note_questions(result)
+            # LangGraph gives a graph that was killed before it noted its pause no answer the first time
+            self.is_ready |= any(q in self.answers and q not in self._given for q in questions)
+            self._given |= set(questions)
             raise pause
         value = with_messages(
             result.value, {name for name, reduce in node.reducers.items() if reduce is add_messages}
@@ -321,8 +328,9 @@ class Recorder(Tape):
     def _note_questions(self, effect: Effect) -> list[str]:
         at = effect.at
         names = self._names.names(effect)
+        self._open[at] = {}
         for (owner, pause), question in zip(effect.value, names, strict=True):
-            self._pauses |= {pause.id: question, digest(pause.value): question}
+            self._open[at][pause.id] = question
             self._owners[question] = owner
             if question not in self._questions[at]:
                 self._questions[at].append(question)
@@ -345,14 +353,6 @@ class Recorder(Tape):
             return own[counts[owner] - 1] if counts[owner] <= len(own) else len(owners)
 
         return next_place
-
-    def _ask_again(self, question: str, pause: Interrupt, config: Any) -> None:
-        """Pause with a recorded question without an answer here."""
-        try:
-            langgraph.ask_again(pause, config)
-        except GraphInterrupt as again:
-            self._pauses |= {pause.id: question for pause in again.args[0]}
-            raise
 
     def _find_node(
         self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]
@@ -495,10 +495,6 @@ class Recorder(Tape):
 
     # places
 
-    def find_question(self, pause: Interrupt) -> str:
-        """Return the digest of a question at which the graph waits, whatever LangGraph calls it after a kill."""
-        return self._pauses.get(pause.id) or self._pauses.get(digest(pause.value), "")
-
     def _at(self, path: str, task: str) -> str:
         """Return the place of a task: after a kill the first free one, since parallel tasks may have kept theirs."""
         if (path, task) not in self._places:
@@ -522,8 +518,8 @@ class QuestionNames:
         """
         names = []
         counts = Counter[str]()
-        called = effect.outcome == "called"
-        for _, pause in effect.value:
+        for owner, pause in effect.value:
+            called = owner == CALLED
             name = digest([effect.at.rpartition("/")[0], pause.value])
             counts[name] += 1
             places = self._places[name, called and effect.replayed]

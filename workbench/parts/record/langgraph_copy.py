@@ -29,6 +29,7 @@ from langchain_core.tools import BaseTool
 from langgraph._internal._constants import (
     CONFIG_KEY_CALL,
     CONFIG_KEY_CHECKPOINT_NS,
+    CONFIG_KEY_RESUME_MAP,
     CONFIG_KEY_RUNTIME,
     CONFIG_KEY_SCRATCHPAD,
     CONFIG_KEY_TASK_ID,
@@ -37,14 +38,13 @@ from langgraph._internal._runnable import RunnableCallable
 from langgraph._internal._serde import build_serde_allowlist
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.errors import GraphInterrupt
 from langgraph.func import entrypoint
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from langgraph.pregel._algo import _interrupt_id  # type: ignore[attr-defined]
 from langgraph.store.base import Item, SearchItem
-from langgraph.types import Interrupt, interrupt
+from langgraph.types import Interrupt
 from pydantic import BaseModel, PydanticUserError
 
 from workbench.errors import RunError
@@ -381,7 +381,7 @@ def _constants(code: types.CodeType) -> Iterator[str]:
 
 
 RAISED = Interrupt(None).id
-"""The id of a pause that a node raised as ``NodeInterrupt``: no answer reaches it, and the node raises it again."""
+"""The id of every pause that a node raised as ``NodeInterrupt``: no answer reaches it, and it may raise it again."""
 
 
 # what the configuration of a running node says
@@ -407,18 +407,22 @@ def user_config(config: Any) -> dict[str, Any]:
     }
 
 
-def resume_values(config: Any) -> list[Any]:
-    """Return the answers that LangGraph has for this task, in order."""
-    return list(config["configurable"][CONFIG_KEY_SCRATCHPAD].resume)
+def with_resume(
+    config: Any,
+    answers: Sequence[Any],
+    next_place: Callable[[], int],
+    answers_by_id: Mapping[str, Any],
+) -> Any:
+    """Return the config of a task to which these answers were given, and the graphs that it calls.
 
-
-def with_resume(config: Any, answers: Sequence[Any], next_place: Callable[[], int]) -> Any:
-    """Return the config of a task to which these answers were given; ``next_place`` is that of the next one."""
+    ``next_place`` is that of the next answer.
+    """
     configurable = config["configurable"]
     scratchpad = dataclasses.replace(
         configurable[CONFIG_KEY_SCRATCHPAD], resume=list(answers), interrupt_counter=next_place
     )
-    return {**config, "configurable": {**configurable, CONFIG_KEY_SCRATCHPAD: scratchpad}}
+    changes = {CONFIG_KEY_SCRATCHPAD: scratchpad, CONFIG_KEY_RESUME_MAP: answers_by_id}
+    return {**config, "configurable": {**configurable, **changes}}
 
 
 async def execute(node: Node, state: Any, config: Any, record_task: Callable[[Any], Any]) -> Any:
@@ -445,17 +449,11 @@ async def execute(node: Node, state: Any, config: Any, record_task: Callable[[An
 
 def is_own(pause: Interrupt, config: Any) -> bool:
     """Return whether the node asked itself, rather than a graph that it called."""
-    namespace = config["configurable"][CONFIG_KEY_CHECKPOINT_NS]
-    ids = {_interrupt_id(namespace, place) for place in range(len(resume_values(config)) + 1)}
-    return pause.id in {*ids, RAISED}
-
-
-def ask_again(pause: Interrupt, config: Any) -> None:
-    """Pause the running node with a question that it asked before, after those that LangGraph has answers to."""
-    if pause.id != RAISED:
-        for _ in range(len(resume_values(config)) + 1):
-            interrupt(pause.value, response_schema=pause.response_schema)
-    raise GraphInterrupt([pause])
+    configurable = config["configurable"]
+    namespace = configurable[CONFIG_KEY_CHECKPOINT_NS]
+    answered = len(configurable[CONFIG_KEY_SCRATCHPAD].resume)
+    ids = [_interrupt_id(namespace, place) for place in range(answered + 1)]
+    return pause.id in (*ids, RAISED)
 
 
 def default_context(graph: Any) -> Any:
