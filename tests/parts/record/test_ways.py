@@ -238,12 +238,12 @@ TWO = {"action_requests": [{"name": "a", "args": {"x": 1}}, {"name": "b", "args"
     ],
 )  # fmt: skip
 def test_a_question_with_a_schema_is_a_form(value: Any, schema: Any, filled: Any, answer: Any) -> None:
-    question = Question("1", "ask/1", "", value, schema)
+    question = Question("1", "ask/1", value, schema)
     form = question.request["review_configs"][0]["args_schema"]
     assert set(filled) <= set(form["properties"])
     assert question.answer("edit", filled) == answer
     with pytest.raises(InvalidAnswer, match="needs good"):
-        Question("1", "ask/1", "", "Good?", Verdict.model_json_schema()).answer("edit", {})
+        Question("1", "ask/1", "Good?", Verdict.model_json_schema()).answer("edit", {})
 
 
 def test_a_form_is_filled_in_on_the_bench_and_what_is_missing_is_said(wb: Workbench) -> None:

@@ -380,7 +380,7 @@ def _constants(code: types.CodeType) -> Iterator[str]:
             yield repr(constant)
 
 
-RAISED = Interrupt(None).id
+_RAISED = Interrupt(None).id
 """The id of every pause that a node raised as ``NodeInterrupt``: no answer reaches it, and it may raise it again."""
 
 
@@ -453,7 +453,7 @@ def is_own(pause: Interrupt, config: Any) -> bool:
     namespace = configurable[CONFIG_KEY_CHECKPOINT_NS]
     answered = len(configurable[CONFIG_KEY_SCRATCHPAD].resume)
     ids = [_interrupt_id(namespace, place) for place in range(answered + 1)]
-    return pause.id in (*ids, RAISED)
+    return pause.id in (*ids, _RAISED)
 
 
 def default_context(graph: Any) -> Any:

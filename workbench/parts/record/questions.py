@@ -30,16 +30,14 @@ class Question(NamedTuple):
     """What a paused run asks.
 
     Attributes:
-        id: LangGraph's, of this pause.
-        at: the node that asks.
-        name: of the question, under which its answer is kept.
+        id: a digest of the node and what it asks, under which its answer is kept.
+        at: the place of the node.
         value: what it asks, as it gave it to ``interrupt``.
         schema: of the answer, as JSON Schema; None where the graph gives none.
     """
 
     id: str
     at: str
-    name: str
     value: Any
     schema: Any
 

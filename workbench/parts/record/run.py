@@ -14,7 +14,6 @@ from workbench.errors import NotPaused, RunError, WorkspaceError
 from workbench.parts.record import capsule, looking
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import questions
-from workbench.parts.record.langgraph_copy import RAISED
 from workbench.parts.record.questions import Question
 from workbench.records.document import run_document
 from workbench.runs.driver import Live
@@ -62,8 +61,8 @@ class GraphRun(StoredRun):
         if status != "interrupted" or self._row["options"]["tape"]["mode"] != "live":
             return status
         seen = self._store.get(self.run_id)
-        names = {question.name for question in self._waiting}
-        if names and not names & {decision["review_id"] for decision in self.decisions}:
+        waiting = {question.id for question in self._waiting}
+        if waiting and not waiting & {decision["review_id"] for decision in self.decisions}:
             with suppress(NotPaused, WorkspaceError):  # another process continues it just now
                 self._work.take(self._work.durable, seen)
                 self._store.let_go(self.run_id, "paused")
@@ -110,13 +109,7 @@ class GraphRun(StoredRun):
     @property
     def _waiting(self) -> list[Question]:
         return [
-            Question(
-                name if pause.id == RAISED else pause.id,
-                at,
-                name,
-                pause.value,
-                pause.response_schema,
-            )
+            Question(name, at, pause.value, pause.response_schema)
             for at, name, pause, waits in questions(self.effects)
             if waits
         ]
@@ -202,17 +195,17 @@ class GraphRun(StoredRun):
         seen = self._store.get(self.run_id)
         if self.status != "paused":
             raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
-        names = {question.id: question.name for question in self.questions}
-        if len(names) == 1 and not (isinstance(answer, Mapping) and answer.keys() & names):
-            answer = dict.fromkeys(names, answer)
-        if names and not (isinstance(answer, Mapping) and answer and answer.keys() <= names.keys()):
+        ids = [question.id for question in self.questions]
+        if len(ids) == 1 and not (isinstance(answer, Mapping) and answer.keys() & ids):
+            answer = dict.fromkeys(ids, answer)
+        if ids and not (isinstance(answer, Mapping) and answer and answer.keys() <= set(ids)):
             raise RunError(
-                f"The run asks {len(names)} questions. Answer with a dict by their ids: {', '.join(names)}."
+                f"The run asks {len(ids)} questions. Answer with a dict by their ids: {', '.join(ids)}."
             )
         about = {"who": who, "decided_at": datetime.now(UTC).isoformat()}
         decisions = [
-            {"review_id": names[each], "answer": self.agent.dump_text(value, "The answer"), **about}
-            for each, value in (answer.items() if names else ())
+            {"review_id": each, "answer": self.agent.dump_text(value, "The answer"), **about}
+            for each, value in (answer.items() if ids else ())
         ]
         return self._continue(seen, decisions, wait)
 
