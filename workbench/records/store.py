@@ -191,9 +191,10 @@ class RunStore(Tables):
             is_taken = (
                 connection.execute(sql, (owner, run_id, row["owner"], row["status"])).rowcount == 1
             )
-            for decision in decisions if is_taken else ():
+            for decision in decisions if is_taken else ():  # in place of one that was refused
                 connection.execute(
-                    *_insert("decisions", run_id, decision["review_id"], _json(decision))
+                    "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?)",
+                    (run_id, decision["review_id"], _json(decision)),
                 )
         return is_taken
 

@@ -204,8 +204,6 @@ class Driver:
 
     async def _advance(self, live: Live, graph_input: Any, context: Context, config: Data) -> Any:
         """Run the graph to its next pause or its end; return the request of the pause, or None at the end."""
-        from langgraph.errors import is_invalid_resume
-
         graph = self.graph
         # The state is read now, not when the answer came: another process may have answered in between.
         if isinstance(graph_input, Answer):
@@ -220,13 +218,9 @@ class Driver:
             subgraphs=True,
             durability="sync",
         )
-        try:
+        with refusing_answers():
             async for _, event in events:
                 live.publish(event)
-        except Exception as error:
-            if is_invalid_resume(error):
-                raise InvalidAnswer(_reasons(error)) from None
-            raise
         return pending(await graph.aget_state(config))
 
     def _settle(self, live: Live, request: Json | None) -> None:
@@ -257,6 +251,19 @@ class Driver:
         if isinstance(error, Divergence):
             effect = Effect("divergence", error.name, {}, error.to_dict())
             Tape(self.runs, live.run_id).write("divergence", [effect])
+
+
+@contextmanager
+def refusing_answers() -> Iterator[None]:
+    """Raise what an answer lacks for its schema as an ``InvalidAnswer``, with which the run waits as before."""
+    from langgraph.errors import is_invalid_resume
+
+    try:
+        yield
+    except Exception as error:
+        if is_invalid_resume(error):
+            raise InvalidAnswer(_reasons(error)) from None
+        raise
 
 
 @contextmanager

@@ -246,6 +246,14 @@ def test_a_question_with_a_schema_is_a_form(value: Any, schema: Any, filled: Any
         Question("1", "ask/1", "Good?", Verdict.model_json_schema()).answer("edit", {})
 
 
+def test_an_answer_that_does_not_fit_is_refused_and_the_run_waits_as_before(wb: Workbench) -> None:
+    node = lambda state: {"log": [str(interrupt("Good?", response_schema=Verdict))]}  # noqa: E731
+    run = wb.record(line(("ask", node)), "refused").ask(LOG)
+    with pytest.raises(InvalidAnswer, match=r"the run waits as before. \$.good: Input should be a valid boolean"):
+        run.answer({"good": "nonsense"})
+    assert run.status == "paused" and run.answer({"good": True}).state["log"] == ["good=True note='none'"]
+
+
 def test_a_form_is_filled_in_on_the_bench_and_what_is_missing_is_said(wb: Workbench) -> None:
     def ask(state: Log) -> Any:
         verdict = interrupt("Good?", response_schema=Verdict)

@@ -23,7 +23,7 @@ from workbench.parts.record.store import GraphRuns, RecordedStore
 from workbench.records.checkpoints import serializer
 from workbench.records.store import new_run_id
 from workbench.records.tape import Effect, Tape, begun, masked, read
-from workbench.runs.driver import Live, releasing
+from workbench.runs.driver import Live, refusing_answers, releasing
 from workbench.state import Json
 
 CHECKPOINTS = "checkpoints"
@@ -330,11 +330,12 @@ class RecordedGraph:
             common: Any = {"config": config, "context": context, "durability": "sync"}
             while fresh or snapshot.tasks:  # else it was killed after its last checkpoint
                 recorder.is_ready = False
-                async for event in self._copy.astream(
-                    inputs, stream_mode=options["stream_mode"], **common
-                ):
-                    streamed = {"streamed": self.dump_text(event, "What was streamed")}
-                    store.save_event(run_id, new_run_id(), streamed)
+                with refusing_answers():
+                    async for event in self._copy.astream(
+                        inputs, stream_mode=options["stream_mode"], **common
+                    ):
+                        streamed = {"streamed": self.dump_text(event, "What was streamed")}
+                        store.save_event(run_id, new_run_id(), streamed)
                 snapshot = await self._copy.aget_state(config)
                 # nothing is asked at a breakpoint (`interrupt_before`), where people have continued before
                 passes = not snapshot.interrupts and recorder.mode != "live"
