@@ -75,51 +75,40 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         run: the run.
         runs: those that it is compared with; places are in the order in which the first of them came there.
     """
-    last = {effect.at: effect for effect in run.effects}  # where a node asked, what came of it
-    places = dict.fromkeys(
-        at for each in (*runs, run) for at in (e.at for e in getattr(each, "effects", ()))
-    )
+    effects = run.effects
+    last = {effect.at: effect for effect in effects}  # where a node asked, what came of it
+    lists = [each.effects for each in runs if hasattr(each, "effects")]
+    places = dict.fromkeys(effect.at for effect in chain(*lists, effects))
     order = {at: number for number, at in enumerate(places, 1)}
-    evidence_by_place = {at: list(_pieces(effect)) for at, effect in last.items()}
-    records = [
-        _record(effect, order[at], len(evidence_by_place[at])) for at, effect in last.items()
-    ]
-    versions = {effect.name: effect.parts.get("version") for effect in last.values()}
+    results = {at: list(_pieces(effect)) for at, effect in last.items()}
+    records = [_record(effect, order[at], len(results[at])) for at, effect in last.items()]
     row = run.row
-    evidence = run.evidence
-    begun = {"settings": {"config": row["options"]["config"]}, "versions": versions}
+    begun = {
+        "settings": {"config": row["options"]["config"]},
+        "versions": {effect.name: effect.parts.get("version") for effect in last.values()},
+    }
     tape = [Effect("begin", name, {}, value) for name, value in begun.items()]
     for effect, record in zip(last.values(), records, strict=True):
-        body = {"results": evidence_by_place[effect.at]}
-        tape.append(
-            replace(effect, value={"record": record, "body": body}, kind="tool", counted=True)
-        )
+        value = {"record": record, "body": {"results": results[effect.at]}}
+        tape.append(replace(effect, value=value, kind="tool", counted=True))
+    evidence = run.evidence
     return SimpleNamespace(
-        **{name: row[name] for name in ("run_id", "message", "session_id", "error")},
+        **{name: row[name] for name in ("run_id", "message", "session_id", "error", "options")},
+        **{name: [] for name in ("plans", "reflections", "citations")},
         status=run.status,
         review=run.review,
         row=row,
         query=row["message"],
         answer="\n".join(state_lines(run.state)),
         state={"merged": {"retrieval_results": evidence}} if evidence else {},
-        options=row["options"],
         plan=None,
-        **{name: [] for name in ("plans", "reflections", "citations")},
-        decisions=[
-            _decision(
-                at,
-                order[at],
-                pause,
-                {**decision, "answer": run.agent.load_text(decision["answer"])},
-            )
-            for at, pause, decision in answered(run)
-        ],
+        decisions=[_decision(run, order[asked[0]], *asked) for asked in answered(run)],
         calls=lambda: calls(run),
         records=records,
         evidence=evidence,
         log=_log(effect for effect in last.values() if not effect.replayed),
         tape=lambda: tape,
-        _results_by_step=lambda: evidence_by_place,
+        _results_by_step=lambda: results,
     )
 
 
@@ -129,27 +118,23 @@ def answered(run: GraphRun) -> list[tuple[str, Any, Any]]:
     return [(*pauses[d["review_id"]], d) for d in run.decisions if d["review_id"] in pauses]
 
 
-def _decision(at: str, place: int, pause: Any, decision: Json) -> Json:
-    answer = decision["answer"]
-    proposal = {"reasoning": cut(as_text(pause.value), 400), "name": decision["review_id"]}
+def _decision(run: GraphRun, place: int, at: str, pause: Any, decision: Json) -> Json:
+    answer = run.agent.load_text(decision["answer"])
     reply: Json = {"type": "respond", "message": as_text(answer)}
     match answer:  # as LangChain's middleware has it
         case {"decisions": [{"type": str()} as first, *_]}:
             reply = dict(first)
     return {
-        **{
-            "review_id": at,
-            "point": at,
-            "iteration": place,
-            "action": reply["type"],
-            "proposal": proposal,
-        },
-        **{
-            "edits": reply.get("edited_action", {}).get("args", {}),
-            "message": reply.get("message", ""),
-            "note": "",
-        },
-        **{"who": decision["who"], "decided_at": decision["decided_at"]},
+        "review_id": at,
+        "point": at,
+        "iteration": place,
+        "action": reply["type"],
+        "proposal": {"reasoning": cut(as_text(pause.value), 400), "name": decision["review_id"]},
+        "edits": reply.get("edited_action", {}).get("args", {}),
+        "message": reply.get("message", ""),
+        "note": "",
+        "who": decision["who"],
+        "decided_at": decision["decided_at"],
     }
 
 
