@@ -166,6 +166,16 @@ def test_any_research_ends_and_finds_nothing_twice(texts, question):
                 assert step["from"] != step["to"]
 
 
+def test_each_side_of_a_comparison_of_texts_is_chained_without_the_other(english):
+    question = "Compare Lanterns at Dusk and Jonas Hale"
+    named = dict.fromkeys(("requested_kb_prefix", "routed_kb_prefix", "kb_prefix"), "base")
+    told = {**named, "confidence": 1.0, "method": "override", "reason": "", "worker_name": "base:fusion_agent"}
+    decision = RouteDecision(**told, **read_question(question, [english]))
+    plan = asyncio.run(RulePlanner(Settings.load())(question, decision, [english], ToolRegistry()))
+    chained = [step.tool_input["query"] for step in plan.steps if step.tool == "chain_exploration"]
+    assert len(chained) == 2 and not any("Dusk" in query and "Hale" in query for query in chained)
+
+
 TYPED = [
     {"id": "lan", "title": "Lanterns at Dusk", "director": "Mara Velden", "year": 1948},
     {"id": "sal", "title": "Salt Road", "director": "Teo Brandt", "year": 1951},

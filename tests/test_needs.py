@@ -105,6 +105,18 @@ def test_a_criterion_that_an_edit_of_the_plan_adds_or_takes_out_is_said_of_the_n
     assert said == {"the wool": "open", "die": "struck"}
 
 
+def test_what_a_person_settles_is_missing_no_more(wb) -> None:
+    run = wb.ask("Who is the owner of kiln-9?", kb="mixed", review=["reflect"])
+    assert run.reflections[-1]["signals"]["missing_fields"] and unsettled(run)
+    run.edit(needs=dict.fromkeys(unsettled(run), "struck"))
+    seen = run.reflections[-1]
+    assert not seen["signals"]["missing_fields"] and not seen["should_continue"]
+
+
+def unsettled(run: Any) -> list[str]:
+    return [need for need, entry in entries(run).items() if entry["met"] < 0.5 and not entry["said"]]
+
+
 def test_what_cannot_be_said_of_a_need_is_refused_and_the_run_waits(wb) -> None:
     run = wb.ask(ASKED, kb="texts", review=["reflect"])
     for given in ({"die": "maybe"}, {" ": "open"}, {"x" * 501: "open"}, ["die"]):

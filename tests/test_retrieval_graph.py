@@ -140,6 +140,14 @@ def test_a_conditional_step_runs_where_too_little_was_found_and_else_counts_in_n
     assert [one["activate"] for one in run.reflections] == ([["b"], []] if least else [[]])
 
 
+def test_a_fork_with_more_time_asks_again_what_was_cut_short(desk):
+    once = {"tool": "slow", "tool_input": {"query": "a", "seconds": 0.3}}
+    run = desk.ask(step("a", **once, budget=PlanBudget(timeout_s=0.1, max_retries=0)))
+    assert ends(run)["a"][0] == "timeout"
+    same, longer = (run.fork(plan=run.plan.replace("a", timeout_s=seconds)) for seconds in (0.1, 5.0))
+    assert (ends(same)["a"][0], ends(longer)["a"][0]) == ("timeout", "success") and len(desk.calls) == 2
+
+
 MODES = {"sequential": [["a"], ["b"], ["c"]], "parallel": [["a", "b", "c"]], "adaptive": [["a", "c"], ["b"]]}
 
 
@@ -352,6 +360,10 @@ PROPOSALS = {  # what is seen, further arguments -> steps as (tool, input), acti
     "missing side": ({"missing": ["Hulk"]}, {}, [("local_search", {"query": "Hulk", "entities": ["Hulk"]})], [], None),
     "a person counts": ({"needs": [COUNT]}, {}, [], ["step_1_naive"], None),
     "and no more": ({"needs": [{**COUNT, "said": "struck"}]}, {}, [], [], "quality_satisfied"),
+    "few candidates": (
+        {"candidates": 1, "thresholds": {**seen()["thresholds"], "min_candidates": 5}}, {"of": plan(HYBRID)},
+        [("global_search", {"query": "喜宴 上映"})], [], None,
+    ),
     "last pass": ({**NOTHING, "iteration": 3}, {}, [], [], "max_iterations_reached"),
     "no time": ({**NOTHING, "time_left_s": 0.0}, {}, [], [], "budget_exhausted"),
     "one step": (NOTHING, {"one_step": True, "rewritten": "other"}, [], [], "no_further_action"),
@@ -495,6 +507,12 @@ def test_a_plan_has_no_more_tasks_than_allowed_and_another_agent_is_one_step_of_
     for agent, tool in (("graph_agent", "local_search"), ("deep_research_agent", "deep_research")):
         plan = plan_for(shelf, "Compare Inception and Tenet", worker=f"film:{agent}")
         assert [s.tool for s in plan.steps] == [tool]
+    tools = {name: tool for name, tool in ToolRegistry().items() if name != "deep_research"}
+    plan = plan_for(shelf, "Compare Inception and Tenet", worker="film:deep_research_agent", tools=tools)
+    assert plan.steps[0].tool != "deep_research" and "deep_research" in str(plan.assumptions), "what stands in for it"
+    assert [s.tool for s in plan_for(shelf, "Compare Inception and Tenet", planner="one_step").steps] == [
+        "hybrid_search"
+    ]
 
 
 def own_tools() -> ToolRegistry:

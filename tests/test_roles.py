@@ -341,6 +341,18 @@ def test_a_strict_checker_is_not_overruled_on_form(asked):
     assert answer == "Zork built it in 1802 [1]."
 
 
+def test_a_long_answer_is_checked_in_parts(asked):
+    text = " ".join(f"Ang Lee directed film number {n} [1]." for n in range(45))
+    unsupported = {"sentences": [{"sentence": 1, "verdict": "unsupported"}]}
+    roles = {"planner": lambda _: PLAN, "reflector": enough, "writer": lambda _: text, "checker": lambda _: unsupported}
+    _, state, *_, sent = asked(roles)
+    assert len(sent["checker"]) >= 2, "at most 40 sentences in one form"
+    judged = [
+        one["sentence"].split("number ")[1].split()[0] for one in state["support"] if one["verdict"] == "unsupported"
+    ]
+    assert judged[0] == "0" and len(judged) >= 2, "each verdict is of a sentence of its part"
+
+
 @pytest.mark.parametrize(
     ("role", "reply", "why"),
     [

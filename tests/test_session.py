@@ -56,6 +56,13 @@ def test_pause_at_reflect_and_all_that_can_be_said(wb):
         run.approve()
 
 
+def test_another_query_at_reflect_is_asked_by_what_runs_then(wb):
+    run = wb.ask("推荐几部类似《喜宴》的电影", kb="film", review={"reflect"}, thresholds={"min_evidence": 99})
+    begun = set(run.plan.by_id())
+    run.edit(rewrite_query="Ang Lee family comedy", should_continue=True)
+    assert "Ang Lee family comedy" in [s.tool_input["query"] for s in run.plan.steps if s.step_id not in begun]
+
+
 def test_cancelling_stops_the_tools_and_says_so(wb):
     began, release = threading.Event(), threading.Event()
 
