@@ -142,9 +142,9 @@ def test_a_conditional_step_runs_where_too_little_was_found_and_else_counts_in_n
 
 def test_a_fork_with_more_time_asks_again_what_was_cut_short(desk):
     once = {"tool": "slow", "tool_input": {"query": "a", "seconds": 0.3}}
-    run = desk.ask(step("a", **once, budget=PlanBudget(timeout_s=0.1, max_retries=0)))
+    run = desk.ask(step("a", **once, budget=PlanBudget(max_retries=0)), settings={"time_budget_s": 0.1})
     assert ends(run)["a"][0] == "timeout"
-    same, longer = (run.fork(plan=run.plan.replace("a", timeout_s=seconds)) for seconds in (0.1, 5.0))
+    same, longer = (run.fork(settings={"time_budget_s": seconds}) for seconds in (0.1, 30.0))
     assert (ends(same)["a"][0], ends(longer)["a"][0]) == ("timeout", "success") and len(desk.calls) == 2
 
 
