@@ -71,7 +71,7 @@ def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
 
 def review_question(request: Data, labels: Labels, edits: Data = MappingProxyType({})) -> str:
     """Return the question to decide, in one sentence."""
-    kind = proposals.kind(request) or request.get("point", "")
+    kind = proposals.kind(request)
     proposal = proposals.proposal(request)
     if not kind:
         subject = proposals.description(request) or proposals.point(request).replace("_", " ")

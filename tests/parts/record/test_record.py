@@ -373,7 +373,7 @@ def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbenc
     bench = GraphBench(agent)
     bench.input.value = json.dumps({**LOG, "question": "<b>Mill</b>"})
     bench.start.click()
-    assert bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.asks.value
+    assert bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.review.band.html
     bench.review.primary.click()
     assert bench.run.status == "done" and "approved: True" in bench.state.value
     assert bench.question.layout.display == "none"
@@ -392,7 +392,7 @@ def test_a_graph_is_run_answered_and_replayed_from_the_terminal(tmp_path: Path) 
         return f"{done.returncode} {done.stdout}{done.stderr}"
 
     paused = shell("record", "tests.parts.record.graphs:plain", json.dumps(LOG))
-    assert paused.startswith("3 ") and "review/1 asks" in paused
+    assert paused.startswith("3 ") and "Your decision:" in paused
     [row] = json.loads(workbench(tmp_path / "w", "runs", "--json").stdout)["runs"]
     run_id, path = row["run_id"], str(tmp_path / "run.zip")
     assert "2 steps, approved: True" in shell("resume", run_id, "--approve")

@@ -40,15 +40,13 @@ class GraphBench(Root):
             labels("record_start"), lambda: self._act(self._ask), "wb-primary"
         )
         self.runs = ipywidgets.Dropdown(options=[], description=labels("record_runs"))
-        self.status, self.asks, self.state, self.graph, self.timeline = (
-            ipywidgets.HTML() for _ in range(5)
-        )
+        self.status, self.state, self.graph, self.timeline = (ipywidgets.HTML() for _ in range(4))
         self.review = Review(labels, agent._wb.runs)
         self.by_hand = ByHand(labels)
         self.go_on = press_button(
             labels("record_continue"), lambda: self._act(lambda: self.run.answer(None))
         )
-        self.question = ipywidgets.VBox([self.asks, self.review.form, self.review.dock])
+        self.question = ipywidgets.VBox([self.review.inside, self.review.dock])
         self.review.observe(lambda change: self._answer(change.new), "response")
         self.by_hand.on_request(
             lambda request: self._act(lambda: self.run.fork(**request["edits"]))
@@ -107,7 +105,6 @@ class GraphBench(Root):
         display_if(self.question, document["review"])
         display_if(self.go_on, document["status"] == "paused" and not document["review"])
         if document["review"]:
-            self.asks.value = page_html(outline(document, ["review"]), self._labels)
             self.review.show(document)
         self.state.value = page_html(outline(document, ("answer", "plan")), self._labels)
         self.timeline.value = run.timeline._repr_html_()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workbench.parts.record.looking import as_text, state_lines
-from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, clipped
 from workbench.views.labels import Labels
@@ -13,15 +12,6 @@ from workbench.views.markup import cut
 
 LONGEST = 4000
 """Characters of a field that are shown."""
-
-
-def _review(document: Data, labels: Labels) -> Iterator[Block]:
-    if review := document["review"]:
-        heading = labels("record_asks", at=proposals.point(review))
-        yield Lines(
-            [proposals.description(review), *state_lines(proposals.in_force(review))],
-            heading=heading,
-        )
 
 
 def _effects(document: Data, labels: Labels) -> Iterator[Block]:
@@ -49,5 +39,5 @@ def _state(document: Data, labels: Labels) -> Iterator[Block]:
     )
 
 
-PARTS = {"review": _review, "plan": _effects, "answer": _state}
+PARTS = {"plan": _effects, "answer": _state}
 """What a recorded run shows in place of a plan and an answer."""
