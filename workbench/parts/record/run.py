@@ -192,9 +192,9 @@ class GraphRun(StoredRun):
             NotPaused: it asks nothing.
             RunError: several questions, and the answer names none of them.
         """
-        seen = self._store.get(self.run_id)
         if self.status != "paused":
             raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
+        seen = self._store.get(self.run_id)
         ids = [question.id for question in self.questions]
         if len(ids) == 1 and not (isinstance(answer, Mapping) and answer.keys() & ids):
             answer = dict.fromkeys(ids, answer)
@@ -211,10 +211,9 @@ class GraphRun(StoredRun):
 
     def resume(self, *, wait: bool = True) -> GraphRun:
         """Continue a run that was paused, interrupted or failed; what it has done is not done again."""
-        seen = self._store.get(self.run_id)
         if self.status in ("running", "done", "cancelled"):
             raise RunError(f"Run {self.run_id} is {self.status}: there is nothing to continue.")
-        return self._continue(seen, (), wait)
+        return self._continue(self._store.get(self.run_id), (), wait)
 
     def _continue(self, seen: RunRow, answers: Iterable[Json], wait: bool) -> GraphRun:
         self.agent._copy  # noqa: B018, says what is to be done where the graph is not loaded
