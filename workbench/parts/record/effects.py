@@ -97,6 +97,8 @@ for _method in (
 ):
     setattr(ReadState, _method, _noted(_method, of_all=True))
 _MISSING = "missing"
+Asker = tuple[str, str, str]
+"""The place of a node, the call in it, and the answers that it had, or LangGraph's id of the pause."""
 CALLED = "called"
 """In place of the call that asked: a graph that the node calls."""
 
@@ -196,7 +198,7 @@ class Recorder(Tape):
         self._questions: dict[str, list[str]] = defaultdict(list)
         self._given = set[str]()
         self._open: dict[str, dict[str, str]] = defaultdict(dict)
-        self._names = QuestionNames()
+        self._askers = dict[str, Asker]()
         self._owners = dict[str, str]()
         self._asking = dict[int, str]()
         for effect in own:
@@ -244,7 +246,7 @@ class Recorder(Tape):
             if CALLED in map(self._owners.get, questions) and set(questions) <= set(answered):
                 break
             if any(question not in self.answers or question in answered for question in questions):
-                raise GraphInterrupt([pause for _, pause in kept.value])
+                raise GraphInterrupt([pause for *_, pause in kept.value])
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
@@ -261,10 +263,11 @@ class Recorder(Tape):
             result, reads={name: digests.get(name, _MISSING) for name in fields}
         )
         if pause is not None:
-            asked = [
-                (self._asking.pop(id(each), "") if langgraph.is_own(each, config) else CALLED, each)
-                for each in result.value
-            ]
+            asked = []
+            for each in result.value:
+                call = self._asking.pop(id(each), "")
+                owner = call if langgraph.is_own(each, config) else CALLED
+                asked.append((self._name(_asker(result, owner, each), each), owner, each))
             result = dataclasses.replace(result, value=asked, outcome="interrupt")
             self.keep(result)
             questions = self._note_questions(result)
@@ -325,16 +328,24 @@ class Recorder(Tape):
                 )
         return super().keep_recorded(effect, at, task)
 
+    def _name(self, asker: Asker, pause: Interrupt) -> str:
+        """Name a question by the node and what it asks, never by its order; the same again has a number."""
+        content = digest([asker[0].rpartition("/")[0], pause.value])
+        names = (digest([content, number]) for number in count())
+        return next(name for name in names if self._askers.setdefault(name, asker) == asker)
+
     def _note_questions(self, effect: Effect) -> list[str]:
         at = effect.at
-        names = self._names.names(effect)
         self._open[at] = {}
-        for (owner, pause), question in zip(effect.value, names, strict=True):
-            self._open[at][pause.id] = question
-            self._owners[question] = owner
-            if question not in self._questions[at]:
-                self._questions[at].append(question)
-        return names
+        for name, owner, pause in effect.value:
+            self._open[at][pause.id] = name
+            self._owners[name] = owner
+            if name not in self._questions[at]:
+                self._questions[at].append(name)
+            # a graph that another run called has other pauses here
+            if not (effect.replayed and owner == CALLED):
+                self._askers.setdefault(name, _asker(effect, owner, pause))
+        return list(self._open[at].values())
 
     def _order_of_answers(self, at: str, answered: Sequence[str]) -> Callable[[], int]:
         """Return what gives ``interrupt`` the place of its answer: that of the call that asked, whichever runs first.
@@ -504,46 +515,19 @@ class Recorder(Tape):
         return self._places[path, task]
 
 
-class QuestionNames:
-    """Names questions by the node and what it asks, never by their order; the same again has a number."""
-
-    def __init__(self) -> None:
-        self._places: dict[tuple[str, bool], list[tuple[str, str, int]]] = defaultdict(list)
-
-    def names(self, effect: Effect) -> list[str]:
-        """Return the names of what an execution of a node asks.
-
-        It asks again after a kill, by which nothing was answered. A graph that it calls then has the same pause, and
-        another one where it is called again by another run.
-        """
-        names = []
-        counts = Counter[str]()
-        for owner, pause in effect.value:
-            called = owner == CALLED
-            name = digest([effect.at.rpartition("/")[0], pause.value])
-            counts[name] += 1
-            places = self._places[name, called and effect.replayed]
-            place = (
-                effect.at,
-                pause.id if called else str(effect.parts.get("answers")),
-                counts[name],
-            )
-            if place not in places:
-                places.append(place)
-            number = places.index(place)
-            names.append(digest([name, number]) if number else name)
-        return names
+def _asker(effect: Effect, owner: str, pause: Interrupt) -> Asker:
+    """Return who asks, equal where it asks again after a kill, by which nothing was answered."""
+    key = pause.id if owner == CALLED else str(effect.parts.get("answers"))
+    return effect.at, owner, key
 
 
 def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt, bool]]:
     """Yield what a run asked: the node's place, the question's name, LangGraph's pause, and whether it still waits."""
-    question_names = QuestionNames()
-    of_nodes = [effect for effect in effects if effect.kind in ("node", "edge")]
-    last = {effect.at: effect for effect in of_nodes}
-    for effect in of_nodes:
-        if effect.outcome != "value":
-            for name, (_, pause) in zip(question_names.names(effect), effect.value, strict=True):
-                yield effect.at, name, pause, last[effect.at] is effect
+    effects = list(effects)
+    last = {effect.at: effect for effect in effects}
+    for effect in effects:
+        for name, _, pause in effect.value if effect.outcome != "value" else ():
+            yield effect.at, name, pause, last[effect.at] is effect
 
 
 def with_messages(value: Any, fields: Collection[str]) -> Any:
