@@ -18,10 +18,11 @@ from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
 from workbench.runs.asking import LONGEST_MESSAGE
-from workbench.runs.recording import origin_of
+from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
+from workbench.views.run import answer as drawn_answer
 from workbench.views.run import head
 from workbench.views.runs import runs_table
 from workbench.widgets.bench import Bench
@@ -219,6 +220,9 @@ def test_decisions_are_listed_and_each_is_made_again_in_a_fork(asked: Run) -> No
     past.show(asked.to_dict())
     said = text(past.region)
     assert "1 · reflect" in said and "responded by you “the father” “he is the point”" in said
+    shown = drawn_answer(asked.to_dict(), Labels("en"), pieces=found_pieces(asked)).html
+    more = len(asked.records) - len([r for r in asked.records if r["iteration"] == 1])
+    assert more and f"You asked: “the father” · {more} more step" in shown
     past.region.press("fork", "0-reflect")
     assert past.request == {"edits": {"at": "0-reflect"}, "n": 1}
     fork = asked.fork(**past.request["edits"], wait=False).wait()
@@ -234,8 +238,10 @@ def test_a_run_that_nobody_was_asked_in_is_forked_to_decide_and_one_stopped_at_i
     fork = plain.fork(**past.request["edits"], wait=False).wait()
     assert (fork.status, fork.review["point"]) == ("paused", "plan")
     heads = [Markup(head(run.to_dict(), Labels("en")).html).striptags() for run in (plain, stopped)]
-    assert ["stopped by the reviewer" in words for words in heads] == [False, True]
+    assert ["stopped early" in words for words in heads] == [False, True]
     assert ["done" in words for words in heads] == [True, False]
+    decided = {line["run_id"]: line["decided"] for line in shared_wb.runs.lines(3)}
+    assert (decided[plain.run_id], decided[stopped.run_id]) == ("", "reject")
     shown = plain.evidence._repr_mimebundle_()
     assert plain.evidence == list(plain.evidence) and "The Wedding Banquet" in shown["text/plain"]
     assert "result_id" not in str(shown) and "<td" in shown["text/html"]

@@ -246,7 +246,12 @@ def test_every_figure_of_runs_and_forks_is_one_number_wherever_it_stands(wb: Wor
     told = agrees(wb, parallel)
     cited = next(piece for piece in found_pieces(parallel) if piece["fate"] == "cited")
     sentence = "It was directed by Ang Lee"
-    drawn = evidence([cited], told, Labels("en"), chosen=cited["key"], sentence=f"- {sentence} [1]").rows[cited["key"]]
+    chosen: Any = {
+        "chosen": cited["key"],
+        "sentence": f"- {sentence} [1]",
+        "is_said": lambda value: str(value) in sentence,
+    }
+    drawn = evidence([cited], told, Labels("en"), **chosen).rows[cited["key"]]
     assert "<mark>Ang Lee</mark>" in drawn and "Cited for" in drawn and f"“{sentence}”" in drawn
     assert told["calls"] == sum(r["status"] != "skipped" for r in parallel.records) > 1 and not told["saved_calls"]
     agrees(wb, paused)

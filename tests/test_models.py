@@ -28,7 +28,7 @@ from workbench.parts.fusion.graph import build_fusion
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.views.labels import labels_for
-from workbench.views.run import calls
+from workbench.views.markup import draw
 
 KEY = "sk-planted-0123456789abcdef"
 QUESTION = "Who directed The Wedding Banquet?"
@@ -198,8 +198,8 @@ def test_what_a_model_thinks_stands_beside_the_call_and_never_in_the_answer(text
         assert run.answer == "Ang Lee directed it [1]."
         [call] = run.calls().by_role("writer")
         assert (call["reply"], call["thought"]) == (run.answer, "Passage [2] says so.")
-        shown = str(calls([call], labels_for("q")).html)
-        assert "it thought" in shown and "Passage [2] says so." in shown
+        shown = str(draw("calls.all", labels_for("q"), calls=[call]))
+        assert "Its thoughts" in shown and "Passage [2] says so." in shown
         assert wb.replay(run.run_id).answer == run.answer
 
 

@@ -25,10 +25,10 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
-from workbench.views.run import calls as calls_picture
+from workbench.views.markup import draw
 from workbench.widgets.bench import Bench
 from workbench.widgets.calls import Calls
-from workbench.widgets.form import Field, Fields, Message, form_fields
+from workbench.widgets.form import Field, Fields, Message, form_fields, step_names
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
@@ -117,7 +117,7 @@ def test_each_field_of_a_step(field: str, value: Any):
     assert made.plan == plan().dump() and made.edits == 0
 
 
-def test_add_remove_and_reorder():
+def test_add_and_remove():
     made = editor()
     made.bar.press("add")
     assert made.chosen == ids(made)[-1] == "step_4_new" and of(made, made.chosen)["tool_input"] == {"query": "Who?"}
@@ -127,15 +127,12 @@ def test_add_remove_and_reorder():
     made.bar.press("add")
     made.list.press("remove", B)
     assert of(made, C)["depends_on"] == [A]
-    made.list.press("move", D, A)
-    assert ids(made) == [D, A, C, "step_4_new"] and "order" in made.below.html
-    made.list.press("move", D, "")
-    assert ids(made) == [A, C, "step_4_new", D]
-    assert "added" in made.below.html and "removed" in made.below.html and "order" not in made.below.html
+    assert ids(made) == [A, C, D, "step_4_new"]
+    assert "added" in made.below.html and "removed" in made.below.html
     made.below.press("discard")
     assert made.plan == plan().dump() and made.edits == 0
     made.pressed(Event("undo"))
-    assert ids(made) == [A, C, "step_4_new", D], "letting go can be taken back too"
+    assert ids(made) == [A, C, D, "step_4_new"], "letting go can be taken back too"
     made = editor()
     made.chosen = A
     for typed in ("A", "An", "Ang"):
@@ -171,7 +168,6 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
         made.chosen = locked
         assert made.fields.fields["objective"].control.widget.disabled and why in made.fields.head.html
         made.list.press("remove", locked)
-        made.list.press("move", locked, "")
         made.fields.head.press("remove")
         assert ids(made) == [A, B, C, D, "step_4_more"]
     made.chosen = "step_4_more"
@@ -410,6 +406,14 @@ def test_respond_opens_a_field_and_sends_its_text(wb: Workbench, send: Callable[
     assert "fathers" in run.query
 
 
+def test_steps_are_named_by_name_and_number_or_by_id() -> None:
+    control = step_names("")
+    control.write(["step_0_naive"])
+    assert control.widget.value == ["naive 0"]
+    control.widget.value = ["naive 0", "step_1_more", "mine"]
+    assert control.read() == ["step_0_naive", "step_1_more", "mine"]
+
+
 def test_problems_of_the_plan_keep_it_from_running(waiting: Run) -> None:
     review, run = panel(waiting), waiting
     problems = [{"step_id": "a", "field": "top_k", "message": "top_k is 0.", "fix": "Give 1 or more."}] * 2
@@ -552,6 +556,6 @@ def test_a_reply_in_json_is_a_tree_and_its_texts_stay_texts(done: Run) -> None:
     call, deep = done.calls()[0], "[" * 5000 + "]" * 5000
     wide = json.dumps({"<img src=x>": ["<script>", {"a": [[[[[[["<img>"]]]]]]]}]})
     for reply in (wide, deep, deep[:9999], "[" * 40 + "]" * 40, ALL):
-        shown = calls_picture([{**call, "reply": reply}], Labels("en")).html
+        shown = str(draw("calls.all", Labels("en"), calls=[{**call, "reply": reply}]))
         assert "<script" not in shown and "<img" not in shown
         assert reply != wide or "<summary><b>&lt;img src=x&gt;</b>" in shown

@@ -61,6 +61,8 @@ _LINES = """
             UNION SELECT json_extract(o.options, '$.tape.sources[0]') FROM up JOIN runs AS o ON o.run_id = up.id
         ) SELECT json_group_array(id) FROM up WHERE id IS NOT NULL) AS origins,
         (SELECT ifnull(group_concat(value, ', '), '') FROM json_each(options, '$.edited')) AS edited,
+        ifnull((SELECT json_extract(decision, '$.action') FROM decisions
+            WHERE decisions.run_id = runs.run_id ORDER BY decisions.rowid DESC LIMIT 1), '') AS decided,
         ifnull(nullif(json_extract(text, '$.title'), ''), message) AS title,
         ifnull(json_extract(text, '$.tags'), '[]') AS tags, ifnull(json_extract(text, '$.note'), '') AS note
     FROM runs LEFT JOIN drafts ON drafts.run_id = runs.run_id AND name = 'about'

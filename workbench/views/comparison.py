@@ -25,6 +25,7 @@ _MOST_ROWS = 40
 _SAME = ("same", "shared")
 _ORDER = ("added", "gained", "removed", "lost", "changed", "moved", "recited", "open", *_SAME)
 """Kinds of change, the most important first."""
+_ONLY = {"added": "only_b", "gained": "only_b", "removed": "only_a", "lost": "only_a"}
 
 
 def change(kind: str, labels: Labels) -> str:
@@ -34,6 +35,11 @@ def change(kind: str, labels: Labels) -> str:
     ('+ gained', '= 相同')
     """
     return labels(f"beside_{kind}" if kind in _SAME else kind)
+
+
+def _of_two(kind: str, document: Data) -> str:
+    """Return the kind of a change; of two runs the one that alone has it."""
+    return _ONLY.get(kind, kind) if len(document["runs"]) == 2 else kind
 
 
 def beside(document: Data, labels: Labels) -> list[Block]:
@@ -85,21 +91,20 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     what = labels(f"part_{parts['where']}", name=name)
     where = cut(step_name(labels("they_part", what=what)), 200)
     values = parts["values"]
+    lines: list[Paragraph] = [(labels("semicolon").join(texts), "strong"), where]
     if any(value != values[0] for value in values):  # else the steps tell
-        values = [
-            labels("open") if value is None and run["status"] != "done" else value
-            for value, run in zip(values, document["runs"], strict=True)
-        ]
-        where += f" · {_each(values, labels)}"
-    return Lines([(labels("semicolon").join(texts), "strong"), where])
+        for value, (letter, run) in zip(values, lettered(document), strict=True):
+            text = _side_text(value, labels)
+            if value is None and run["status"] != "done":
+                text = labels("open")
+            lines.append([(f"{letter} ", "strong"), text])
+    return Lines(lines)
 
 
-def _each(values: Any, labels: Labels) -> str:
-    """Return the value of each run at a point."""
-    return " · ".join(
-        f"{letter} {_side_text(value, labels)}"
-        for letter, value in zip(LETTERS, values, strict=False)
-    )
+def _each(values: Any, labels: Labels) -> Iterator[str]:
+    """Yield the value of each run at a point, after its letter."""
+    for letter, value in zip(LETTERS, values, strict=False):
+        yield f"{letter} {_side_text(value, labels)}"
 
 
 def _side_text(value: Any, labels: Labels) -> str:
@@ -124,7 +129,7 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
             causes.append(
                 text
                 if caveat["what"] == "question"
-                else f"{text} · {_each(caveat['values'], labels)}"
+                else " · ".join([text, *_each(caveat["values"], labels)])
             )
     if causes:
         yield Lines([(labels("not_only"), "strong"), *causes], mark="paused")
@@ -148,13 +153,15 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
         counts[kind] += 1
         if not same or name == "claims":
             rows.append((counts[kind], kind, row))
-            kinds.add("same" if same else "open" if kind == "open" else "other")
-    state = min(kinds, key=("other", "open", "same").index, default="faint" if faint else "same")
+            differs = "open" if kind == "open" else "other"
+            kinds.add("same" if same else differs)
+    equal = "faint" if faint else "same"
+    state = min(kinds, key=("other", "open", "same").index, default=equal)
     first = sorted(rows, key=itemgetter(0))[:_MOST_ROWS]  # some of each kind
     cells = []
     for _, _, row in sorted(first, key=lambda entry: _ORDER.index(entry[1])):
         sides = (cell(side, labels) if side else "–" for side in row["sides"])
-        cells.append((_changes(row, labels), subject(row, document, labels), *sides))
+        cells.append((_changes(row, document, labels), subject(row, document, labels), *sides))
     heads = (
         *columns(labels, "change:change", what),
         *(Column(letter) for letter, _ in lettered(document)),
@@ -162,7 +169,9 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
     notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
     notes += [labels("beside_faint", n=faint)] if faint else []
     summary = labels("comma").join(
-        labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind]
+        labels(f"count_{_of_two(kind, document)}", n=counts[kind])
+        for kind in _ORDER
+        if counts[kind]
     )
     title = f"{labels(title)} · {summary}"
     return (
@@ -177,10 +186,10 @@ def _kind(row: Data) -> str:
     return min(filter(None, row["changes"]), key=_ORDER.index, default="same")
 
 
-def _changes(row: Data, labels: Labels) -> str:
+def _changes(row: Data, document: Data, labels: Labels) -> str:
     """Return the changes of a row; by run where there are more than two."""
     changes = row["changes"]
-    lines = [change(_kind(row), labels)]
+    lines = [change(_of_two(_kind(row), document), labels)]
     if len(changes) > 1:
         lines = [
             f"{change(kind, labels)} {LETTERS[n]}" for n, kind in enumerate(changes, 1) if kind
@@ -262,16 +271,15 @@ _PARTS: Mapping[
 def _cost(document: Data, labels: Labels) -> Block:
     """Return the numbers, one column per run."""
     sides = list[Sequence[str]]()
-    for n, cost in enumerate(document["cost"]):
-        claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
-        cited = sum(bool(side["citations"]) for side in claims)
+    for cost in document["cost"]:
+        of = cost["statements"]
+        backed = labels("beside_of", n=round((cost["citation_recall"] or 0) * of), most=of)
         tokens = tokens_text(cost["tokens"], cost["about"], labels)
         tokens += f" + {cost['saved_tokens']:,}"
         calls = f"{cost['calls']} + {cost['saved_calls']}"
-        backed = labels("beside_of", n=cited, most=len(claims))
         spans = [milliseconds(1000 * cost[name]) if cost[name] else "–" for name in _SPANS]
-        sides.append((calls, str(cost["evidence"]), backed, tokens, *spans))
-    names = [labels(f"beside_{name}") for name in ("calls", "pieces", "claims", "spent", *_SPANS)]
+        sides.append((calls, backed, tokens, *spans))
+    names = [labels(f"beside_{name}") for name in ("calls", "claims", "spent", *_SPANS)]
     letters = (Column(letter, "number") for letter, _ in lettered(document))
     heads = [*columns(labels, ""), *letters]
     rows = zip(names, *sides, strict=True)

@@ -67,12 +67,13 @@ def walked(
     route = [ids[name] for name, _ in groupby(entry["node"] for entry in log) if name in ids]
     if route:
         route = [START, *route, *([END] if status == "done" else active)]
+    statuses = dict.fromkeys(route, "done") | dict.fromkeys(active, status)
     rows = [
         {
             "id": node,
             "name": _name(node),
             "graph": node.rpartition(":")[0],
-            "status": status if node in active else "done" if node in route else "pending",
+            "status": statuses.get(node, "pending"),
             "times": len(runs[node]),
             "duration_ms": round(busy_ms(runs[node]), 3),
         }
@@ -145,10 +146,11 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
     ]
     lines = []
     for e in edges:
-        look = "heavy" if e["times"] else "dashed" if e["conditional"] else "plain"
-        lines.append(
-            Line(e["source"], e["target"], look, f"{e['times']}×" if e["times"] > 1 else "")
-        )
+        look = "dashed" if e["conditional"] else "plain"
+        if e["times"]:
+            look = "heavy"
+        badge = f"{e['times']}×" if e["times"] > 1 else ""
+        lines.append(Line(e["source"], e["target"], look, badge))
     n = len(walked.nodes) - len(boxes)
     m = len(walked.edges) - len(edges)
     body = network(boxes, lines, down=True)

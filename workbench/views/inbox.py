@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from markupsafe import Markup
-
 from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.labels import Labels
@@ -76,10 +74,11 @@ def duration(start: str, now: datetime, labels: Labels) -> str:
     minutes = int((now - datetime.fromisoformat(start)).total_seconds()) // 60
     if minutes < 1:
         return labels("waits_now")
-    unit, length = (
-        ("min", 1) if minutes < 60 else ("h", 60) if minutes < 48 * 60 else ("days", 1440)
-    )
-    return labels(f"waits_{unit}", n=minutes // length)
+    if minutes < 60:
+        return labels("waits_min", n=minutes)
+    if minutes < 48 * 60:
+        return labels("waits_h", n=minutes // 60)
+    return labels("waits_days", n=minutes // 1440)
 
 
 def inbox(
@@ -104,12 +103,15 @@ def inbox(
         refused: why the last answer was refused.
     """
     rows = {
-        run.run_id: _row(run, labels, now, approvals[run.run_id], run.run_id == picked)
+        run.run_id: draw(
+            "inbox.row",
+            labels,
+            run=run,
+            approval=approvals[run.run_id],
+            picked=run.run_id == picked,
+            details=details(run.request, labels),
+            waits=duration(run.since, now, labels),
+        )
         for run in waiting
     }
     return Picture(draw("inbox.list", labels, count=len(rows), more=more, refused=refused), rows)
-
-
-def _row(run: WaitingRun, labels: Labels, now: datetime, approval: str, picked: bool) -> Markup:
-    words = {"details": details(run.request, labels), "waits": duration(run.since, now, labels)}
-    return draw("inbox.row", labels, run=run, approval=approval, picked=picked, **words)

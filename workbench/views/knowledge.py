@@ -83,11 +83,14 @@ _APART = 36
 """Pixels from a disc to one below it, with a name between them."""
 
 
-def knowledge(graph: Around, language: str = "en") -> Drawing:
-    """Draw the entities, those of the answer filled and large, and their relations; its rows are relations."""
+def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
+    """Draw the entities, those of the answer filled and large, and their relations; its rows are relations.
+
+    An entity of several names has the one that the text has.
+    """
     labels = Labels(language)
     names = {
-        i: short(display_name(entity, language), _LONGEST_NAME)
+        i: short(display_name(entity, language, text), _LONGEST_NAME)
         for i, entity in graph.entities.items()
     }
     places = _apart(graph.places(), names)
@@ -127,8 +130,8 @@ def _apart(places: Mapping[str, tuple[float, float]], names: Mapping[str, str]) 
     return apart
 
 
-def display_name(entity: Entity, language: str) -> str:
-    """Return the name of an entity; in Chinese its shortest Chinese alias, if any (美国, not 好莱坞).
+def display_name(entity: Entity, language: str, text: str = "") -> str:
+    """Return the name of an entity; in Chinese an alias that the text has, or the shortest (美国, not 好莱坞).
 
     >>> entity = {"entity_id": "p", "name": "Lao She", "type": "Person", "aliases": ["老舍"], "doc_id": None}
     >>> display_name(entity, "zh"), display_name(entity, "en")
@@ -137,7 +140,7 @@ def display_name(entity: Entity, language: str) -> str:
     chinese = (
         [alias for alias in entity["aliases"] if CJK.search(alias)] if language == "zh" else []
     )
-    return min(chinese, key=len, default=entity["name"])
+    return min(chinese, key=lambda alias: (alias not in text, len(alias)), default=entity["name"])
 
 
 def _line(

@@ -60,7 +60,7 @@ def layered(nodes: Collection[str], edges: Iterable[Pair]) -> Layers:
 
 MOST_LANES = 8
 """Further lines share the last lane."""
-_MIDDLE, _LOW, _BOTTOM, _FIRST, _APART = 26, 52, 999, 9, 13
+_MIDDLE, _LOW, _BOTTOM, _FIRST, _APART = 17, 43, 999, 9, 13
 _STRENGTH = ("dashed", "plain", "heavy", "cycle")
 Path = tuple[str, str]
 """The look of a line and its SVG path."""
@@ -113,8 +113,8 @@ def _lines(group: Sequence[Edge], row: int, lane: int) -> Iterator[Path]:
     """Yield the lines of edges with a common target in one row."""
     x = _x(lane)
     dot = _x(0)
-    up = f"M{x} 0C{x} 13 {dot} 13 {dot} {_MIDDLE}"
-    down = f"M{x} {_BOTTOM}V{_LOW}C{x} 39 {dot} 39 {dot} {_MIDDLE}"
+    up = f"M{x} 0C{x} 9 {dot} 9 {dot} {_MIDDLE}"
+    down = f"M{x} {_BOTTOM}V{_LOW}C{x} 30 {dot} 30 {dot} {_MIDDLE}"
     covering = [edge for edge in group if min(edge[:2]) <= row <= max(edge[:2])]
     joins = [edge for edge in covering if row in edge[:2]]
     if passing := [edge for edge in covering if row not in edge[:2]]:

@@ -45,6 +45,14 @@ def draw(name: str, /, *labels: Labels, **values: Any) -> Markup:
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+    from workbench.views.labels.sentences import (
+        decision_name,
+        edit_texts,
+        origin_text,
+        reading_text,
+        reason_text,
+    )
+
     def source(name: str) -> str:
         lines = (TEMPLATES / f"{name}.html").read_text("utf-8").splitlines()
         return "".join(line.strip() for line in lines)
@@ -56,14 +64,9 @@ def _environment() -> Environment:
         finalize=_shown,
         auto_reload=False,
     )
-    result.globals |= {
-        "glyph": glyph,
-        "button": button,
-        "badge": badge,
-        "family": family,
-        "milliseconds": milliseconds,
-        "score_text": score_text,
-    }
+    shared: list[Any] = [glyph, button, badge, family, milliseconds, score_text]
+    shared += [decision_name, edit_texts, origin_text, reading_text, reason_text]
+    result.globals |= {function.__name__: function for function in shared}
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
     result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
     result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts, "plainly": cut}

@@ -10,12 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.errors import PlanError
-from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
+from workbench.plans import ENDED_WELL, SIGNS, Plan, PlanStep, format_condition, last_records
 from workbench.state import Data, ExecutionRecord
 from workbench.views.labels import Labels, milliseconds, score_text
-from workbench.views.labels.sentences import reason_text
 from workbench.views.layout import Edge, Pair, gutter_svg, gutters
-from workbench.views.markup import Picture, cut, draw
+from workbench.views.markup import Picture, cut, draw, step_name
 
 _LONGEST_ERROR = 300
 _HOLLOW = ("proposed", "waiting", "held")
@@ -36,7 +35,6 @@ class PlanView:
         problems: the problems of the plan (``plans.problem`` each).
         marks: ``new`` or ``edited``, by id.
         chosen: the id of the chosen step.
-        movable: ids of the steps that can be dragged.
     """
 
     plan: Plan
@@ -48,7 +46,6 @@ class PlanView:
     problems: Sequence[Data] = ()
     marks: Mapping[str, str] = field(default_factory=dict)
     chosen: str = ""
-    movable: Collection[str] = ()
 
     @cached_property
     def last(self) -> dict[str, ExecutionRecord]:
@@ -150,19 +147,6 @@ class PlanView:
         probably = labels("step_expected", span=seconds_text(expected)) if expected else limit
         return labels("proposed") if status == "proposed" else top_k, probably
 
-    def trouble(self, step: PlanStep) -> str:
-        """Return why a step did not end well, and at which attempt; empty when it did."""
-        record = self.last.get(step.step_id)
-        if not record or record["status"] in ENDED_WELL:
-            return ""
-        labels = self.labels
-        reason = reason_text(record["error"] or "", self.labels)
-        if record["status"] == "skipped":
-            return labels("step_skipped", why=reason) if record["error"] else ""
-        most = step.budget.max_retries + 1
-        attempt = labels("step_attempt", n=record["attempt"], most=most) if most > 1 else ""
-        return f"{cut(reason, _LONGEST_ERROR)} {attempt}".strip()
-
 
 def steps(view: PlanView) -> Picture:
     """Return the list: one row per step, with dots and lines for its dependencies."""
@@ -176,9 +160,35 @@ def steps(view: PlanView) -> Picture:
     for step, lines in zip(view.plan.steps, gutter, strict=True):
         svg = gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW)
         rows[step.step_id] = draw(
-            "plan.step", view.labels, view=view, step=step, gutter=svg, wide=wide
+            "plan.step",
+            view.labels,
+            view=view,
+            step=step,
+            asked=query_text(step.tool_input) or step.objective,
+            gutter=svg,
+            wide=wide,
         )
     return Picture(draw("plan.steps", view.labels), rows)
+
+
+def query_text(tool_input: Data) -> str:
+    """Return what a step asks: its query and its conditions; empty where it takes them from another step.
+
+    >>> query_text({"query": "heist", "conditions": [{"field": "year", "op": "gt", "value": "2005"}]})
+    'heist · year > 2005'
+    """
+    query = tool_input.get("query")
+    conditions = tool_input.get("conditions")
+    texts = [query if isinstance(query, str) else ""]
+    texts += map(item_text, conditions if isinstance(conditions, list) else ())
+    return " · ".join(filter(None, texts))
+
+
+def item_text(value: Any) -> str:
+    """Return an item of a list as text; a condition in one line."""
+    if isinstance(value, Mapping) and value.get("op") in SIGNS.values():
+        return format_condition({"field": "", **value})
+    return cut(value)
 
 
 def seconds_text(value: float) -> str:
@@ -201,11 +211,11 @@ def problem_text(problem: Data, labels: Labels) -> str:
     kind = problem.get("kind")
     values = problem.get("values", {})
     if kind == "cycle":
-        path = cut(" → ".join(values["path"][:-1]), _LONGEST_ERROR)
-        return labels(
-            "problem_cycle", path=f"{path} → {labels('problem_back', first=values['path'][0])}"
-        )
-    english = f"{problem['message']} {problem['fix']}".strip()
+        names = [step_name(step_id) for step_id in values["path"]]
+        path = cut(" → ".join(names[:-1]), _LONGEST_ERROR)
+        back = labels("problem_back", first=names[0])
+        return labels("problem_cycle", path=f"{path} → {back}")
+    english = step_name(f"{problem['message']} {problem['fix']}".strip())
     if labels.language == "en" or not kind:
         return english
     if kind != "input":

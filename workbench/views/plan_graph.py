@@ -14,7 +14,7 @@ from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_text
 from workbench.views.markup import Picture, cut, draw, family, step_name
-from workbench.views.plan import PlanView, seconds_text
+from workbench.views.plan import PlanView, item_text, seconds_text
 from workbench.views.render import page_html
 
 _DASHED = ("recorded", "proposed")
@@ -44,11 +44,8 @@ def dag(
     view = PlanView(plan, labels, list(records))
     rows = dag_rows(view, versions)
     badges = {row["step_id"]: f"+v{row['added_in']}" for row in rows if row["added_in"]}
-    added = {
-        (f"+v{n}", "run", labels("added_in", n=n)): None
-        for n in (row["added_in"] for row in rows)
-        if n
-    }
+    later = sorted({row["added_in"] for row in rows if row["added_in"]})
+    added = [(f"+v{n}", "run", labels("added_in", n=n)) for n in later]
     heading = title or plan.problem_statement or labels("plan")
     return sheet(
         rows,
@@ -103,17 +100,14 @@ def _box(view: PlanView, step: PlanStep, name: str, badge: str) -> Box:
         fact = f"{pieces} · {milliseconds(record['duration_ms'])}"
     sign = SIGNS.get(status, "·")
     shown = f"{sign} {view.word(step)}"
+    under = shown if fact in shown else f"{shown} · {fact}"
     title = [step.step_id, step.tool, step.objective[:300], shown, fact]
     title += [reason_text(record["error"], labels)] if record and record["error"] else []
     ink = family(status)
     dashed = status in _DASHED
     return Box(
         name,
-        f"{sign} {fact}"
-        if status == "success"
-        else shown
-        if fact in shown
-        else f"{shown} · {fact}",
+        f"{sign} {fact}" if status == "success" else under,
         "\n".join(title),
         ink,
         "done-tint" if ink == "done" and not dashed else "ground",
@@ -140,7 +134,7 @@ def _legend(view: PlanView) -> Iterator[tuple[str, str, str]]:
 def count_changes(changes: Data) -> int:
     """Return the number of changes in a ``Draft``."""
     fields = sum(map(len, changes["changed"].values()))
-    return len(changes["added"]) + len(changes["removed"]) + fields + changes["moved"]
+    return len(changes["added"]) + len(changes["removed"]) + fields
 
 
 def plan_changes(changes: Data, version: int, labels: Labels) -> Markup:
@@ -153,7 +147,6 @@ def plan_changes(changes: Data, version: int, labels: Labels) -> Markup:
     ]
     for kind in ("added", "removed"):
         rows += [(labels(kind), step_name(step_id), "") for step_id in changes[kind]]
-    rows += [(labels("changed"), labels("plan_order"), "")] if changes["moved"] else []
     table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
     html = Markup(page_html([table], labels, "wb-worked"))
     return draw("plan.changes", labels, version=version, table=html)
@@ -173,14 +166,7 @@ def forecast_text(forecast: Data, labels: Labels) -> str:
             labels("plan_forecast", **spans, n=basis) if basis else labels("plan_no_forecast")
         )
         text = labels("plan_runs", n=running) + expected
-    if tokens is not None:
-        text += labels("plan_tokens", n=f"{tokens:,}") if tokens else labels("plan_no_tokens")
-    return text
-
-
-def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
-    """Return the problems of the plan as a whole."""
-    return draw("plan.faults", labels, problems=problems) if problems else Markup()
+    return text + (labels("plan_tokens", n=f"{tokens:,}") if tokens else "")
 
 
 def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:
@@ -191,11 +177,11 @@ def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterat
             pairs = {key: (old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])}
         for key, (before, after) in pairs.items():
             if before != after:
-                title = labels.get(f"form_{key}", key)
+                title = labels.get(f"form_{key}", labels.get(f"input_{key}", key))
                 yield f"{title}{labels('colon')}{_brief(before, labels)} → {_brief(after, labels)}"
 
 
 def _brief(value: Any, labels: Labels) -> str:
     if value in (None, [], ""):
         return labels("plan_nothing")
-    return cut(labels("comma").join(map(str, value)) if isinstance(value, list) else value)
+    return cut(labels("comma").join(map(item_text, value)) if isinstance(value, list) else value)

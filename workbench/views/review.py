@@ -10,12 +10,13 @@ from typing import Any, cast
 
 from markupsafe import Markup
 
-from workbench.plans import format_condition, work_seconds
+from workbench.plans import format_condition
 from workbench.records import proposals
 from workbench.state import Data, Reflection
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.markup import Picture, cut, draw, el, step_name
+from workbench.views.plan import query_text
 from workbench.views.render import page_html
 
 _MOST_LISTED = 6
@@ -122,17 +123,18 @@ def _step(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
 
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    woken = proposal.get("activate", ())
+    planned = [step for step in document["plan"]["steps"] if step["step_id"] in woken]
+    for step in [*planned, *proposal.get("next_steps", ())]:
+        query = query_text(step["tool_input"]) or step["objective"]
+        name = step_name(step["step_id"])
+        yield [(name, "strong"), f" {step['tool']}{labels('colon')}“{cut(query, 300)}”"]
     # beside "keep searching" it would say the opposite
     fewer = {} if proposal.get("should_continue") else proposals.fewer(document["review"])
     if fewer:
         yield (labels("enough_here", **fewer), "dim")
     if "remaining_budget" in proposal:
-        spent = work_seconds(document["records"])
-        total = spent + max(proposal["remaining_budget"], 0.0)
-        yield from _facts(
-            {labels("signal_work"): labels("seconds_of", n=f"{spent:.2f}", m=f"{total:.0f}")},
-            labels,
-        )
+        yield (labels("budget_left", n=f"{max(proposal['remaining_budget'], 0.0):.0f}"), "dim")
 
 
 def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:

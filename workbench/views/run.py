@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
@@ -13,8 +13,7 @@ from workbench.records.figures import Piece
 from workbench.state import Data
 from workbench.text import content_terms, sentences, terms
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import reading_text
-from workbench.views.markup import BLANK, NOTHING, Picture, draw, el, joined, safe
+from workbench.views.markup import NOTHING, Picture, cut, draw, el, joined, safe
 from workbench.views.outline import run_facts
 from workbench.views.review import needs_text, support_text
 
@@ -38,21 +37,10 @@ def head(
         origin: the run that this one was forked from.
         message: about the last action.
     """
-    facts = list[str]()
-    read = ""
-    if document is not None:
-        read = reading_text(document, labels)
-        facts = run_facts(document, labels)
-        for last in document["reflections"][-1:]:
-            facts.append(
-                labels("pass_of", n=last["current_iteration"], most=last["max_iterations"])
-            )
-        facts += [] if document["log"] else [labels("nothing_run")]
     frame = draw(
         "run.head",
         labels,
-        read=read,
-        facts=facts,
+        facts=run_facts(document, labels) if document else (),
         views=VIEWS,
         document=document,
         origin=origin,
@@ -104,7 +92,28 @@ def _emphasized(match: re.Match[str]) -> str:
     return f"<{tag}>{match[tag]}</{tag}>"
 
 
-def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
+def _responses(document: Data, pieces: Sequence[Piece], labels: Labels) -> Iterator[str]:
+    """Yield what became of each response of a person: the steps after it, and what only they found that is cited."""
+    ran = [record for record in document["records"] if record["status"] != "skipped"]
+    cited = {citation["n"] for citation in document["citations"]}
+    for decision in document["decisions"]:
+        if decision["action"] == "respond":
+            at = decision["decided_at"]
+            before = {record["step_id"] for record in ran if record["started_at"] < at}
+            known = {piece["of"] or piece["n"] for piece in pieces if piece["step"] in before}
+            later = {record["step_id"] for record in ran} - before
+            yield labels(
+                "response_led",
+                words=cut(decision["message"], 120),
+                n=len(later),
+                new=len(cited - known),
+                cited=len(cited),
+            )
+
+
+def answer(
+    document: Data, labels: Labels, draft: str = "", pieces: Sequence[Piece] = ()
+) -> Picture:
     """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
     text = (document["answer"] or draft)[:_MOST_CHARACTERS]
     marks = Marks(document["citations"], labels)
@@ -120,19 +129,9 @@ def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
         paragraphs=lines,
         support=support_text(document["support"], labels),
         needs=needs_text(document["reflections"], labels),
+        responses=_responses(document, pieces, labels),
     )
     return Picture(section)
-
-
-def turns(messages: Sequence[Data], labels: Labels) -> Picture:
-    """Return the questions before this one, folded; a question opens its run."""
-    rows = [(turn, reading_text(turn, labels)) for turn in messages]
-    return Picture(draw("run.turns", labels, rows=rows)) if rows else BLANK
-
-
-def calls(run_calls: Sequence[Data], labels: Labels) -> Picture:
-    """Return the calls of ``Run.calls``; nothing where no model was called."""
-    return Picture(draw("calls.all", labels, calls=run_calls)) if run_calls else BLANK
 
 
 def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
@@ -163,6 +162,7 @@ def evidence(
     question: str = "",
     marks: str = "",
     relevant: Mapping[str, bool] = {},
+    is_said: Callable[[Any], bool] = lambda _: False,
 ) -> Picture:
     """Return the list of pieces, best first, dropped ones last; its front-end sorts, searches and marks words.
 
@@ -175,16 +175,19 @@ def evidence(
         question: whose words are marked.
         marks: the status of a run whose chosen piece can be pinned or struck out; empty where it cannot.
         relevant: what the person said of pieces, by key.
+        is_said: returns whether the sentence has a value of a field, which is marked.
     """
     shown = pieces[:_MOST_SHOWN]
     opened = next((p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), "")
     rows = {}
     for place, piece in enumerate(shown):
         acts = NOTHING
-        if piece["key"] == opened and piece["why"] != "duplicate":
+        is_open = piece["key"] == opened
+        if is_open and piece["why"] != "duplicate":
             state = {"marks": marks, "said": relevant.get(opened), "ranks": _ranks(piece, pieces)}
             acts = draw("run.piece_acts", labels, piece=piece, **state)
-        rows[piece["key"]] = _piece(piece, labels, piece["key"] == opened, sentence, place, acts)
+        more = {"place": place, "acts": acts, "is_said": is_said}
+        rows[piece["key"]] = _piece(piece, labels, is_open, sentence, **more)
     words = " ".join(content_terms(question))
     distinct = sum(piece["n"] is not None for piece in pieces)
     return Picture(
@@ -192,7 +195,8 @@ def evidence(
             "run.evidence",
             labels,
             figures=figures,
-            more=len(pieces) - len(shown),
+            shown=len(shown),
+            total=len(pieces),
             words=words,
             distinct=distinct,
         ),
@@ -217,19 +221,14 @@ def _marked(text: str, sentence: str) -> Markup:
 def _ranks(piece: Piece, pieces: Sequence[Piece]) -> list[tuple[str, int, str]]:
     """Return the parts of a score, each with the rank that it alone would give, and its value."""
 
-    def rank(name: str, value: float) -> int:
-        return 1 + sum(each["signals"].get(name, 0) > value for each in pieces)
-
     return [
-        (name, rank(name, value), f"{value:.2f}")
+        (name, 1 + sum(each["signals"].get(name, 0) > value for each in pieces), f"{value:.2f}")
         for name, value in piece["signals"].items()
         if value
     ]
 
 
-def _piece(
-    piece: Piece, labels: Labels, opened: bool, sentence: str, place: int, acts: Markup
-) -> Markup:
+def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, **state: Any) -> Markup:
     text = str(piece["text"])
     shown = _marked(text, sentence) if opened else " ".join(text.split())[:_LONGEST_PREVIEW]
     sentence = _DECORATION.sub("", sentence) if opened else ""
@@ -239,7 +238,6 @@ def _piece(
         piece=piece,
         text=shown,
         opened=opened,
-        place=place,
-        acts=acts,
         sentence=sentence,
+        **state,
     )

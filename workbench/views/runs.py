@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from workbench.state import Data
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import origin_text
 from workbench.views.markup import Picture, draw
 
 PAGE = 20
@@ -42,20 +41,11 @@ def runs_table(
     """
     letters = dict(zip(marked, LETTERS, strict=False))
     facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
-    drawn = {}
-    for row in rows:
-        run_id = row["run_id"]
-        mark = letters.get(run_id, "✓") if run_id in marked else ""
-        drawn[run_id] = draw(
-            "runs.row",
-            labels,
-            row=row,
-            mark=mark,
-            here=run_id == here,
-            cost=costs[run_id],
-            twin=origin_text(row, labels),
-            facts=facts,
-        )
+    look = {"letters": letters, "marked": marked, "here": here, "facts": facts}
+    drawn = {
+        row["run_id"]: draw("runs.row", labels, row=row, cost=costs[row["run_id"]], **look)
+        for row in rows
+    }
     frame = draw(
         "runs.table",
         labels,

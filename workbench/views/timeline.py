@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from markupsafe import Markup
 
@@ -105,38 +106,42 @@ def _body(
 
 
 def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[Markup, int]:
-    """Return the nodes that can be seen, each on the first row with room for its name, and the number of rows.
+    """Return the nodes, the bars of each on the first row with room for them and its name, and the number of rows.
 
     A mark shows where a gap is folded, and how long it was.
     """
+    groups: dict[Any, list[Bar]] = {}
+    for bar in segments:
+        if bar.kind in ("node", *GAPS):
+            groups.setdefault(bar.name if bar.kind == "node" else bar, []).append(bar)
     ends = list[float]()
     drawn = []
-    for bar in segments:
-        gap = bar.kind in GAPS
-        start, end = (at * _TRACK / total for at in (bar.start_ms, bar.end_ms))
-        if not gap and (bar.kind != "node" or end - start < 1):
-            continue
-        name = labels.get(f"node_{bar.name}", bar.name)
-        if gap:
-            name = f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}"
+    for group in groups.values():
+        first = group[0]
+        last = max(group, key=lambda bar: bar.end_ms)
+        longest = max(group, key=lambda bar: bar.duration_ms)
+        name = labels.get(f"node_{first.name}", first.name)
+        if first.kind in GAPS:
+            name = f"{labels(first.kind)} · {milliseconds(first.duration_ms)}"
+        elif len(group) > 1:
+            name = f"{name} {len(group)}×"
+        pixels = _TRACK / total
+        left = first.start_ms * pixels
+        right = last.end_ms * pixels
         needed = width(name) + 6
-        side = "inside" if needed < end - start else "after" if end + needed < _TRACK else "before"
-        left = start - needed * (side == "before")
+        if needed < (longest.end_ms - longest.start_ms) * pixels:
+            side = "inside"
+        elif right + needed < _TRACK:
+            side = "after"
+            right += needed
+        else:
+            side = "before"
+            left -= needed
         row = next((n for n, taken in enumerate(ends) if taken <= left), len(ends))
-        ends[row : row + 1] = [end + needed * (side == "after")]
-        ink = "person" if bar.kind == "waiting" else "idle"
-        drawn.append(
-            draw(
-                "timeline.one",
-                bar=bar,
-                total=total,
-                words=name,
-                side=side,
-                y=4 + 18 * row,
-                height=14,
-                gap=gap,
-                ink=f"{ink}-tint",
-                stroke=f"{ink}-fill",
-            )
-        )
+        ends[row : row + 1] = [right]
+        named = {"inside": longest, "after": last, "before": first}[side]
+        look = {"total": total, "side": side, "row": row, "kind": first.kind}
+        for bar in group:
+            words = name if bar is named else ""
+            drawn.append(draw("timeline.node", bar=bar, words=words, **look))
     return joined(drawn), len(ends)

@@ -29,16 +29,9 @@ class AskForm(Panel):
         self, labels: Labels, *, kb: str | None, review: Collection[str], models: Sequence[str] = ()
     ):
         super().__init__(labels)
-        self.message = ipywidgets.Textarea(
-            description=labels("question"), rows=2, layout={"width": "auto"}
-        )
+        self.message = ipywidgets.Textarea(description=labels("question"), rows=2)
         self.message.add_class("wb-ask-message")
-        self.kb = ipywidgets.Dropdown(
-            description=labels("knowledge_base"),
-            options=[(labels("kb_any"), "")],
-            value="",
-            disabled=True,
-        )
+        self.kb = ipywidgets.Dropdown(description=labels("knowledge_base"))
         self.points = {
             point: ipywidgets.Checkbox(
                 value=point in review, description=labels(f"point_{point}"), indent=False
@@ -77,7 +70,9 @@ class AskForm(Panel):
             on_change(control, self._choose_model)
         self._wanted = kb or ""
         points = ipywidgets.HBox([ipywidgets.Label(labels("pause_at")), *self.points.values()])
-        first = ipywidgets.HBox([self.button, self.report, self.examples])
+        # Of a follow-up they are shown while one of them has the focus.
+        more = press_button(labels("ask_options"), self.as_of.focus, "wb-quiet", "wb-ask-more")
+        first = ipywidgets.HBox([self.button, self.report, more, self.examples])
         options = ipywidgets.HBox(
             [self.kb, self.as_of, self.role, self.model, self.effort]
         ).add_class("wb-filters")
@@ -114,12 +109,14 @@ class AskForm(Panel):
         """Ask the question, unless it is empty."""
         if message := self.message.value.strip():
             points = [point for point in self._shown_points() if self.points[point].value]
-            more = {
-                "as_of": self.as_of.value.strip(),
-                "report": self.report.value,
-                "models": self.models,
-            }
-            self.ask(message=message, kb=self.kb.value or None, review=points, **more)
+            self.ask(
+                message=message,
+                kb=self.kb.value or None,
+                review=points,
+                as_of=self.as_of.value.strip(),
+                report=self.report.value,
+                models=self.models,
+            )
 
     @property
     def models(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ from workbench.settings import ROLES, RULES, Settings
 from workbench.state import Json
 from workbench.views.labels import Labels
 from workbench.views.markup import draw, el
-from workbench.views.run import calls, changed_lines
+from workbench.views.run import changed_lines
 from workbench.widgets.form import Fields, text
 from workbench.widgets.panel import Event, Panel, Pick, display_if, press_button
 
@@ -83,7 +83,7 @@ class Calls(Panel):
         self._run = run
         self._settings = settings
         self._calls = {call["key"]: call for call in run_calls}
-        self.list.show(calls([*self._calls.values()], self.labels))
+        self.list.show(draw("calls.all", self.labels, calls=[*self._calls.values()]))
         if self._call and self._call["key"] not in self._calls:
             self.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from workbench.plans import Plan, PlanStep
@@ -49,13 +48,8 @@ class Draft:
         self.edit(self.base)
 
     def changes(self) -> Json:
-        """Return what differs from the base: ``Plan.diff``, and ``moved`` when the order of its steps changed."""
-        before = self.base.by_id()
-        now = self.plan.by_id()
-        moved = [step_id for step_id in before if step_id in now] != [
-            step_id for step_id in now if step_id in before
-        ]
-        return {**self.base.diff(self.plan), "moved": moved}
+        """Return what differs from the base (``Plan.diff``)."""
+        return self.base.diff(self.plan)
 
 
 @dataclass(frozen=True)
@@ -108,19 +102,6 @@ class RunPlan:
         return cls(plan, records, proposed, locks, document["message"], key, status)
 
 
-def moved(plan: Plan, step_id: str, before: str = "") -> Plan:
-    """Return a copy with that step moved before another one, or to the end.
-
-    >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t") for i in "abc"])
-    >>> [step.step_id for step in moved(plan, "c", "a").steps], [step.step_id for step in moved(plan, "a").steps]
-    (['c', 'a', 'b'], ['b', 'c', 'a'])
-    """
-    steps = [step for step in plan.steps if step.step_id != step_id]
-    index = next((index for index, step in enumerate(steps) if step.step_id == before), len(steps))
-    steps.insert(index, plan.step(step_id))
-    return plan.model_copy(update={"steps": steps})
-
-
 class Fix(NamedTuple):
     """A change that solves a problem: the key and the subject of its label, and the changed plan."""
 
@@ -160,10 +141,7 @@ def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
     default = values.get("default")
     if kind == "too_small":
         return Fix("fix_change", default, plan.replace(step_id, **{name: default}))
-    if kind == "unknown_tool":
-        similar = get_close_matches(step.tool, values["known"].split(", "), n=1)
-        if similar:
-            return Fix("fix_change", similar[0], plan.replace(step_id, tool=similar[0]))
+    if kind == "unknown_tool":  # the list of tools is next to it
         return None
     if default is None and kind != "not_given" and values.get("rule") != "extra_forbidden":
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
@@ -15,7 +16,7 @@ from workbench.plans import format_condition, parse_condition
 from workbench.records.proposals import resolved
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.markup import BLANK, draw, el
+from workbench.views.markup import BLANK, draw, el, step_name
 from workbench.widgets.panel import Event, Pick, on_change
 
 _DEEPEST = 2
@@ -108,6 +109,15 @@ def names(placeholder: str = "") -> Control:
     return Control(
         ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b"), [], list
     )
+
+
+def step_names(placeholder: str) -> Control:
+    """Return a control for a list of steps, which shows the name of each and its number, and takes ids as well."""
+
+    def parse(typed: list[str]) -> list[str]:
+        return [re.sub(r"^(\w+) (\d+)$", r"step_\2_\1", name) for name in typed]
+
+    return Control(names(placeholder).widget, [], parse, lambda ids: [*map(step_name, ids)])
 
 
 def choice(options: Sequence[tuple[str, Any]]) -> Control:

@@ -13,9 +13,8 @@ from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.views.comparison import beside, lettered
-from workbench.views.decisions import decision_list
 from workbench.views.labels import Labels
-from workbench.views.markup import draw, el
+from workbench.views.markup import Picture, draw, el
 from workbench.views.render import page_html
 from workbench.widgets.display import find_widget
 from workbench.widgets.panel import Event, Panel, Pick, display_if
@@ -35,7 +34,13 @@ class Decisions(Panel):
 
     def show(self, document: Data) -> None:
         """Show the decisions of a run (``Run.to_dict()``)."""
-        self.region.show(decision_list(document, self.labels))
+        rows = {
+            decision["review_id"]: draw("futures.decision", self.labels, decision=decision)
+            for decision in document["decisions"]
+        }
+        plan = document["status"] == "done" and document["plan"]
+        frame = draw("futures.decisions", self.labels, shown=len(rows), plan=plan)
+        self.region.show(Picture(frame, rows))
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "fork":
@@ -89,7 +94,9 @@ class Futures:
         tables = Markup(
             page_html(beside(document, labels)[1:], labels, "wb-worked wb-part wb-columns")
         )
-        self.compared.show(draw("futures.compared", labels, runs=lettered(document)) + tables)
+        runs = lettered(document)
+        cards = draw("futures.compared", labels, runs=runs, costs=document["cost"])
+        self.compared.show(cards + tables)
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "open":

@@ -68,7 +68,9 @@ class Bar:
             return
         self._stage = stage
         self._updated = now
-        numbers = f" {done:,} / {total:,}" if total > 1 else f" {done:,}" if done > 1 else ""
+        numbers = f" {done:,}" if done > 1 else ""
+        if total > 1:
+            numbers = f" {done:,} / {total:,}"
         self._show(f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}")
 
 

@@ -25,13 +25,11 @@ _FOLDER = Path(__file__).parent
 class Event(NamedTuple):
     """An action of a person in a picture.
 
-    ``kind`` is ``choose`` (a row), ``move`` (a row, ``before`` another or to the end), ``remove``, or the action of a
-    button; ``key`` is that of the row or the button.
+    ``kind`` is ``choose`` (a row), ``remove``, or the action of a button; ``key`` is that of the row or the button.
     """
 
     kind: str
     key: str = ""
-    before: str = ""
 
 
 Listener = Callable[[Event], None]
@@ -67,17 +65,16 @@ class _Sender(anywidget.AnyWidget):
         """Call a listener for every event."""
         self._listeners.append(listener)
 
-    def press(self, kind: str, key: str = "", before: str = "") -> None:
+    def press(self, kind: str, key: str = "") -> None:
         """Send an event, as the front-end does on a click or a key."""
         for listener in self._listeners:
-            listener(Event(kind, key, before))
+            listener(Event(kind, key))
 
 
-def _read_event(content: Any) -> tuple[str, str, str]:
+def _read_event(content: Any) -> tuple[str, str]:
     """Read an event from a message of a browser, which may be anything."""
     message = content if isinstance(content, dict) else {}
-    kind, key, before = (str(message.get(name) or "") for name in ("kind", "key", "before"))
-    return kind, key, before
+    return str(message.get("kind") or ""), str(message.get("key") or "")
 
 
 def _picture(shown: Picture | Markup) -> Picture:

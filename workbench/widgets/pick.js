@@ -8,7 +8,7 @@ export default {
     el.appendChild(root);
     const byKey = (key, within = root) => within.querySelector(`[data-key="${CSS.escape(key)}"]`);
     const options = () => [...root.querySelectorAll(OPTIONS)];
-    const tell = (kind, key = "", more = {}) => model.send({ kind, key, ...more });
+    const tell = (kind, key = "") => model.send({ kind, key });
 
     const rove = () => {
       const all = options();
@@ -206,13 +206,10 @@ export default {
     root.addEventListener("keydown", (event) => {
       const option = event.target.closest(OPTIONS);
       if (!option || event.target !== option) return;
-      const all = options();
+      const all = options().filter((option) => option.checkVisibility());
       const at = all.indexOf(option);
       const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
-      if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
-        const before = event.key === "ArrowUp" ? all[at - 1] : all[at + 2];
-        tell("move", option.dataset.key, { before: before?.dataset.key ?? "" });
-      } else if (step) {
+      if (step) {
         all[Math.min(Math.max(at + step, 0), all.length - 1)].focus();
       } else if (event.key === "Home" || event.key === "End") {
         all.at(event.key === "Home" ? 0 : -1).focus();
@@ -224,27 +221,6 @@ export default {
       } else return;
       event.preventDefault();
       rove();
-    });
-
-    let dragged = null;
-    root.addEventListener("dragstart", (event) => {
-      dragged = event.target.closest?.('[draggable="true"]')?.dataset.key ?? null;
-      if (dragged !== null) event.dataTransfer.setData("text/plain", dragged);
-    });
-    root.addEventListener("dragover", (event) => {
-      const over = event.target.closest("[draggable]");
-      if (dragged !== null && over) event.preventDefault();
-    });
-    root.addEventListener("drop", (event) => {
-      const over = event.target.closest("[draggable]");
-      if (dragged === null || !over || over.dataset.key === dragged) return;
-      event.preventDefault();
-      const box = over.getBoundingClientRect();
-      const all = options();
-      const below = event.clientY > box.top + box.height / 2;
-      const before = below ? all[all.indexOf(over) + 1]?.dataset.key ?? "" : over.dataset.key;
-      if (before !== dragged) tell("move", dragged, { before });
-      dragged = null;
     });
 
     // Between press and release nothing is drawn anew: a click on what went away meanwhile would be lost.

@@ -18,11 +18,11 @@ from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id, problem
 from workbench.ports import Tool
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.markup import draw, joined
+from workbench.views.markup import draw, joined, step_name
 from workbench.views.plan import PlanView, problem_text, steps
-from workbench.views.plan_graph import count_changes, plan_changes, plan_faults, plan_graph
-from workbench.widgets.draft import Draft, RunPlan, moved, suggest_fix
-from workbench.widgets.form import Fields, Message, names, toggle
+from workbench.views.plan_graph import count_changes, plan_changes, plan_graph
+from workbench.widgets.draft import Draft, RunPlan, suggest_fix
+from workbench.widgets.form import Fields, Message, step_names, toggle
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class StepForm:
         budget = Fields(PlanBudget.model_json_schema(), labels, title=title, blank={})
         own = {
             "condition": toggle([(labels(word), value) for word, value in _CONDITIONS.items()]),
-            "depends_on": names(labels("form_depends_hint")),
+            "depends_on": step_names(labels("form_depends_hint")),
             "tool_input": self._input_fields(""),
             "budget": budget,
         }
@@ -251,8 +251,6 @@ class PlanEditor(Panel):
             return
         elif kind == "remove":
             self._edit(self._draft.plan.without(key))
-        elif kind == "move" and key != event.before:
-            self._edit(moved(self._draft.plan, key, event.before))
 
     def _add(self) -> None:
         plan = self._draft.plan
@@ -347,7 +345,6 @@ class PlanEditor(Panel):
             problems=self.problems,
             marks={**dict.fromkeys(changes["changed"], "edited"), **dict.fromkeys(added, "new")},
             chosen=self.chosen,
-            movable={step_id for step_id in plan.by_id() if not self._lock(step_id)},
         )
 
     def _draw(self) -> None:
@@ -360,7 +357,7 @@ class PlanEditor(Panel):
         self.below.show(
             joined(
                 [
-                    plan_faults(general, labels),
+                    draw("plan.faults", labels, problems=general),
                     plan_changes(changes, self._draft.base.version, labels),
                 ]
             )
@@ -384,7 +381,7 @@ class PlanEditor(Panel):
             if current := suggest_fix(self._draft.plan, fault, step_id):
                 self._edit(current.plan)
 
-        return Message(text, self.labels(fix.label, what=fix.subject), apply)
+        return Message(text, self.labels(fix.label, what=step_name(fix.subject)), apply)
 
     def _bar(self, edits: int) -> Markup:
         return draw(

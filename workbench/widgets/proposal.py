@@ -97,9 +97,8 @@ class ClarifyForm(Form):
 
     def edits(self, plan: Data | None) -> Json:
         """Return the answers, and the query where it changed."""
-        answers = {
-            name: answer for name, value in self.answers.value.items() if (answer := value.strip())
-        }
+        typed = self.answers.value
+        answers = {name: value.strip() for name, value in typed.items() if value.strip()}
         changed = super().edits(plan)
         changed.pop("answers", None)
         return {**changed, "answers": answers} if answers else changed

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import ipywidgets
 from markupsafe import Markup
 
-from workbench.errors import InvalidAnswer
+from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.extensions import paths, provided, required
 from workbench.plans import Plan
 from workbench.records import proposals
@@ -19,7 +20,7 @@ from workbench.state import Data
 from workbench.tools.registry import check
 from workbench.views.markup import Picture, draw
 from workbench.views.plan_graph import forecast_text
-from workbench.views.run import answer, evidence, turns
+from workbench.views.run import answer, evidence
 from workbench.views.timeline import timeline
 from workbench.widgets.by_hand import ByHand
 from workbench.widgets.calls import Calls
@@ -177,7 +178,7 @@ class Working:
         display_if(self.answer, not paused)
         if document["status"] != "running":
             before = self._conversation(run)
-            self.turns.show(turns(before, self._labels))
+            self.turns.show(draw("run.turns", self._labels, rows=before))
             display_if(self.turns, before)
             calls = run.calls()
             self.calls.show(run, calls, self._wb.settings)
@@ -208,7 +209,7 @@ class Working:
                 run.report, now.sections, self._labels
             )
             return so_far
-        return answer(document, self._labels, now.written)
+        return answer(document, self._labels, now.written, self._read_pieces(run))
 
     def _edited(self) -> None:
         """Update the panel that acts on the edited plan."""
@@ -244,24 +245,46 @@ class Working:
     def _show_evidence(self) -> None:
         if (run := self._run) is None:
             return
-        key = (run.run_id, self._document["status"], len(self._document["records"]))
-        if key != self._pieces[0]:  # read again only when there are more
-            self._pieces = (key, found_pieces(run))
+        pieces = self._read_pieces(run)
         route = self._document["route_decision"] or {"extracted_entities": {"low_level": []}}
         question = " ".join([self._document["query"], *route["extracted_entities"]["low_level"]])
         chosen = {"chosen": self._piece, "sentence": self._sentence, "question": question}
         status = self._document["status"]
         point = (self._document["review"] or {}).get("point")
         marks = status if status == "done" or point == "reflect" else ""
-        verdicts = self._wb.feedback(run=run.run_id) if status == "done" and self._piece else ()
-        relevant = {
-            row["labels"]["piece"]: row["good"] for row in verdicts if "piece" in row["labels"]
-        }
-        pieces = self._pieces[1]
+        relevant = self._relevant(run) if status == "done" and self._piece else {}
         figures = self._document["figures"]
         self.evidence.show(
-            evidence(pieces, figures, self._labels, **chosen, marks=marks, relevant=relevant)
+            evidence(
+                pieces,
+                figures,
+                self._labels,
+                **chosen,
+                marks=marks,
+                relevant=relevant,
+                is_said=self._is_said,
+            )
         )
+
+    def _relevant(self, run: Run) -> dict[str, bool]:
+        """Return what the person said of pieces, by key."""
+        rows = self._wb.feedback(run=run.run_id)
+        return {row["labels"]["piece"]: row["good"] for row in rows if "piece" in row["labels"]}
+
+    def _is_said(self, value: Any) -> bool:
+        """Return whether the chosen sentence has a value of a field, or another name that the base has for it."""
+        names = [str(value)]
+        with suppress(WorkbenchError):  # the base is gone, or there are several
+            entity = self._wb.knowledge.get(self._document["kb_prefix"]).entity(names[0])
+            names += entity["aliases"] if entity else ()
+        return any(name.lower() in self._sentence.lower() for name in names)
+
+    def _read_pieces(self, run: Run) -> list[Any]:
+        """Return what the run has found; read again only when there is more."""
+        key = (run.run_id, self._document["status"], len(self._document["records"]))
+        if key != self._pieces[0]:
+            self._pieces = (key, found_pieces(run))
+        return self._pieces[1]
 
     def _show_timeline(self) -> None:
         if self._document:
@@ -364,12 +387,10 @@ class Working:
     def _on_evidence(self, event: Event) -> None:
         if event.kind == "choose":
             self._piece = "" if self._piece == event.key else event.key
-            self._sentence = ""
-            if piece := self._piece_by_key(self._piece):
-                cited = self._document.get("citations", ())
-                self._sentence = next(
-                    (c["sentence"] for c in cited if c["result_id"] == piece["result_id"]), ""
-                )
+            result_id = (self._piece_by_key(self._piece) or {}).get("result_id")
+            cited = self._document.get("citations", ())
+            sentences = (c["sentence"] for c in cited if c["result_id"] == result_id)
+            self._sentence = next(sentences, "")
         kind, _, what = event.kind.partition(":")
         if kind in ("mark", "relevant") and (piece := self._piece_by_key(event.key)):
             self._bench.act(lambda: self._mark(piece, kind, what))
@@ -388,11 +409,9 @@ class Working:
         if run is None:
             return
         if kind == "relevant":
-            verdicts = self._wb.feedback(run=run.run_id)
-            relevant = next(
-                (row["good"] for row in verdicts if row["labels"].get("piece") == key), None
-            )
-            run.feedback(None if relevant is (what == "yes") else what == "yes", piece=key)
+            wanted = what == "yes"
+            withdrawn = self._relevant(run).get(key) is wanted
+            run.feedback(None if withdrawn else wanted, piece=key)
             return
         marks = {key: "" if piece["mark"] == what else what}
         if self._document["status"] == "paused":

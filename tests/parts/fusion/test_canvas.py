@@ -263,9 +263,9 @@ def test_scoring_and_verification_hold_answers_against_the_canvas(desk):
     }
     number = found(desk, MATHS, "verification", "da-mi-ji")["da-mi-ji"]
     assert kinds(number)["有3个元素的集合，幂集有6个元素。"] == "contradicted"
-    assert "（该出处没有的数字：6）" in number["rows"][1]["because"]
+    assert "（该出处没有的数字：6）" in number["rows"][0]["because"], "the worst comes first"
     [table] = work_blocks("verification", [answer, number], Labels("zh"))
-    assert table.title == "核对 · 与来源矛盾 2 · 有来源支持 2"
+    assert table.title == "核对 · ✗ 与来源矛盾 2 · ✓ 有来源支持 2"
     light = kinds(found(desk, LEAF, "verification", "answer-light")["answer-light"])
     assert light["The light reactions turn the energy of light into ATP and NADPH."] == "supported"
     assert light["They take place in the stroma."] == "partly"  # the Calvin cycle does

@@ -40,8 +40,14 @@ _WORTH = {
     "covered": 1.0,
     "supported": 1.0,
 }
+
 _PRONOUN = re.compile(r"^(?:It|They|This|These)\b\s*|^(?:它们|它|这)")
 _FIGURE = re.compile(r"\d[\d,.]*")
+
+
+def worth(kind: str) -> float:
+    """Return how well a kind of result speaks of its node, 0 to 1; the same for those that do not judge."""
+    return _WORTH.get(kind, 0.5)
 
 
 class Row(TypedDict):
@@ -188,13 +194,14 @@ class Desk:
     ) -> Entry:
         """Return the results of a node."""
         rounded = None if score is None else round(score, 4)
+        rows = sorted(rows, key=lambda row: worth(row["kind"]))
         return Entry(
             node=node_id,
             title=self.title(node_id),
             score=rounded,
             note=note,
             run_id="",
-            rows=list(rows),
+            rows=rows,
         )
 
     def scored_entry(self, node_id: str, rows: Sequence[Row], empty: str) -> Entry:
@@ -214,7 +221,8 @@ def _row(kind: str, text: str, because: str = "", node: str = "") -> Row:
 
 def decomposition(desk: Desk, target: str) -> Entry:
     """Ask what a node presupposes and consists of, as smaller questions in the order of learning."""
-    return desk.entry(target, list(_smaller_questions(desk, target)))
+    rows = list(_smaller_questions(desk, target))
+    return desk.entry(target, rows, note="" if rows else desk.labels("canvas_alone"))
 
 
 def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
@@ -260,7 +268,6 @@ def scoring(desk: Desk, target: str) -> Entry:
                 _coverage(desk, point, f"{title}\n{point}", text, statements), sentence, title, node
             )
         )
-    rows.sort(key=lambda row: tuple(_WORTH).index(row["kind"]))
     return desk.scored_entry(target, rows, "canvas_no_source")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from uuid import uuid4
 from workbench.errors import UnknownKnowledge, shown
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.canvas import SUFFIX, Canvas, CanvasError, node_text
-from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
+from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work, worth
 from workbench.parts.fusion.drawing import beside, canvas_blocks, work_blocks
 from workbench.records.writing import write_file
 from workbench.state import Data, Json
@@ -163,8 +164,13 @@ class Worked(Shown):
             edges.append({**edge, "label": labels(f"canvas_{name}")})
 
         for entry in self.entries:
-            score = "" if entry["score"] is None else f" · {entry['score']:.0%}"
-            head = f"**{labels(f'canvas_{self.operation}')}**{score}"
+            kinds = [row["kind"] for row in entry["rows"]]
+            color = "6"
+            head = f"**{labels(f'canvas_{self.operation}')}**"
+            if entry["score"] is not None:
+                color = {0.0: "1", 0.5: "2", 1.0: "4"}[worth(kinds[0])]
+                counts = Counter(labels(f"canvas_{kind}") for kind in kinds)
+                head += "".join(f" · {name} {n}" for name, n in counts.items())
             lines = [f"- {labels('canvas_' + row['kind'])}: {row['text']}" for row in entry["rows"]]
             text = "\n".join(filter(None, [head, *lines, entry["note"]]))
             new = {
@@ -172,12 +178,13 @@ class Worked(Shown):
                 "type": "text",
                 "text": text,
                 **_size(text),
-                "color": "6",
+                "color": color,
             }
             new["x"], new["y"] = _room(canvas, placed, new, entry["node"])
             nodes.append(placed.setdefault(new["id"], new))
             connect(entry["node"], new["id"], self.operation)
-            for kind, node in dict.fromkeys((row["kind"], row["node"]) for row in entry["rows"]):
+            worst = {row["node"]: row["kind"] for row in reversed(entry["rows"])}
+            for node, kind in worst.items():
                 if node not in ("", entry["node"]):
                     connect(node, new["id"], kind)
         added = {"nodes": nodes, "edges": edges}

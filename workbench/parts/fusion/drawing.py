@@ -61,7 +61,7 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     unit = max((max(across) - min(across) + 100) / _FITTED, 1 / _SCALE)
     boxes = [_patch(node, unit) for node in nodes]
     routes = list(zip(edges, ways(edges, canvas.nodes, boxes, unit).values(), strict=True))
-    words = list(_words(routes, boxes, unit))
+    words = list(_words(routes, boxes, [*_borders(canvas, 3 * unit)], unit))
     points = [*corners, *(point for _, way in routes for point in way)]
     for (x, y), label, _ in words:
         points += [(x + sign * width(label, 11) * unit / 2, y) for sign in (-1, 1)]
@@ -112,24 +112,38 @@ def _ink(element: Data) -> str:
     return _INK.get(color) or color or "currentColor"
 
 
+def _borders(canvas: Canvas, thick: float) -> Iterator[Patch]:
+    """Yield the four sides of each group."""
+    for group in canvas.groups:
+        left, top = group["x"], group["y"]
+        right, low = left + group["width"], top + group["height"]
+        yield from _lines(
+            [(left, top), (right, top), (right, low), (left, low), (left, top)], thick
+        )
+
+
 def _words(
-    routes: Sequence[Route], boxes: Iterable[Patch], unit: float
+    routes: Sequence[Route], boxes: Iterable[Patch], borders: Sequence[Patch], unit: float
 ) -> Iterator[tuple[Point, str, bool]]:
-    """Yield place and label of each edge: clear of nodes, edges and other labels, or true where there is no room."""
+    """Yield place and label of each edge: clear of nodes, edges and other labels, or true where there is no room.
+
+    Borders of groups are crossed only where there is no other place.
+    """
     lines = [_lines(way, 3 * unit) for _, way in routes]
-    taken = [*boxes, *(Patch(*way[-1], 18 * unit, 18 * unit) for _, way in routes)]
+    taken = [*boxes, *(Patch(*way[-1], 12 * unit, 12 * unit) for _, way in routes)]
     for number, (edge, _) in enumerate(routes):
         if label := cut(node_text(edge, "label"), 60):
             long = sorted(lines[number], key=lambda line: -line.wide - line.high)
-            aside = width(label, 11) / 2 + 10
+            aside = width(label, 11) / 2 + 8
             places = [
                 (line.x + share * line.wide + dx * unit, line.y + share * line.high + dy * unit)
-                for dx, dy in ((0, 0), (0, -11), (0, 11), (aside, 0), (-aside, 0))
+                for dx, dy in ((0, 0), (aside, 0), (-aside, 0), (0, -9), (0, 9))
                 for line in long
                 for share in (0, -0.2, 0.2, -0.4, 0.4)
             ]
-            others = chain(taken, *lines[:number], *lines[number + 1 :])
-            at = free_patch(label, places, list(others), 11 * unit)
+            others = [*chain(taken, *lines[:number], *lines[number + 1 :])]
+            at = free_patch(label, places, [*others, *borders], 11 * unit)
+            at = at or free_patch(label, places, others, 11 * unit)
             taken += [at] if at else []
             yield at[:2] if at else places[0], label, not at
 
@@ -162,11 +176,10 @@ def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
             labels(f"canvas_{node['type']}"),
             node_title(node),
             _path(canvas, node["id"]),
-            _color(node, labels),
         )
         for node in list(canvas.nodes.values())[:most_rows]
     ]
-    heads = columns(labels, "canvas_id:code", "kb_type", "title", "canvas_group", "canvas_color")
+    heads = columns(labels, "canvas_id:code", "kb_type", "title", "canvas_group")
     yield clipped(labels("canvas_nodes", n=len(canvas.nodes)), heads, rows)
     names = {i: node_title(node) for i, node in canvas.nodes.items()}
     links = [
@@ -182,11 +195,6 @@ def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
         yield clipped(labels("canvas_problems", n=len(canvas.problems)), heads, faults)
 
 
-def _color(node: Data, labels: Labels) -> str:
-    color = node_color(node)
-    return labels.get(f"canvas_{color}", color)
-
-
 def _path(canvas: Canvas, node_id: str) -> str:
     return " › ".join(
         filter(None, (node_title(canvas.nodes[i]) for i in canvas.around(node_id)[::-1]))
@@ -195,7 +203,7 @@ def _path(canvas: Canvas, node_id: str) -> str:
 
 def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iterator[Block]:
     """Yield what an operation found, node by node."""
-    heads = columns(labels, "canvas_node", "canvas_what::whole", "canvas_said", "canvas_because")
+    heads = columns(labels, "canvas_node", "canvas_what:status", "canvas_said", "canvas_because")
     rows = list[Sequence[str]]()
     for entry in entries:
         score = f" · {entry['score']:.0%}" if entry["score"] is not None else ""

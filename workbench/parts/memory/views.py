@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from workbench.state import Data, Json
-from workbench.views.blocks import Block, Column, Lines, clipped, columns
+from workbench.state import Data
+from workbench.views.blocks import Block, Column, Lines, clipped, columns, one_line
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import Picture, cut, draw
 from workbench.views.render import FrameList, Shown, page_html
@@ -117,8 +117,7 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
     for name in ("section", "part"):
         if name in row:
             cells[name] = labels(f"mem_{row[name]}")
-    text = cells.get("content", cells.get("text", ""))
-    cells["content"] = text
+    cells["content"] = one_line(cells.get("content", cells.get("text")))
     cells |= {"from": source(row, labels), "who": author(cells.get("author", ""), labels)}
     cells |= {"since": day(cells.get("created_at", "")), "until": day(cells.get("ended_at", ""))}
     cells["why"] = cells.get("ended_why") or cells.get("why", "")
@@ -169,34 +168,18 @@ def panel(
     messages = sum(part["part"] == "history" for part in used)
     tokens = f"{sum(part['tokens'] for part in used):,}"
     words = labels("mem_panel_told", n=len(used) - messages, m=messages, tokens=tokens)
-    rows = [
-        _recalled(part, labels, current.get(part["id"]))
-        for part in of_memory
-        if part["part"] != "history"
-    ]
+    recalled = [part for part in of_memory if part["part"] != "history"]
     tables = page_html(prompt_blocks(parts, labels), labels, "wb-worked")
-    texts = [row["part"]["text"] for row in rows]
     return Picture(
         draw(
             "memory.panel",
             labels,
             told=words,
-            texts=texts,
             tables=Markup(tables),
-            rows=rows,
+            parts=recalled,
+            current=current,
             undo=undo,
+            source=source,
+            author=author,
         )
     )
-
-
-def _recalled(part: Row, labels: Labels, now: Row | None) -> Json:
-    """Return one thing that was recalled: from where, whether it was used; and what can be done about it."""
-    notes = [source(part, labels)]
-    notes += [labels("mem_noted", who=author(part["author"], labels))] if part["author"] else []
-    notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []
-    if part["part"] == "core" and not now:
-        notes.append(labels("mem_over"))
-    do = [("without", "mem_without")] if part["why"] != "left_out" else []
-    if now:
-        do += [("correct", "mem_correct"), ("invalidate", "mem_invalidate")]
-    return {"part": part, "notes": " · ".join(filter(None, notes)), "do": do}

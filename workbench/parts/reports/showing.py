@@ -65,10 +65,9 @@ def _status_line(report: Report, labels: Labels) -> str:
     """Return how it ended, in how many sections something was found, how much of it is supported."""
     status = report.status
     sections = report.sections
-    words = [labels.get(f"report_{status}", labels(status))]
-    words += [
-        labels("report_found", n=sum(bool(s["evidence_ids"]) for s in sections), of=len(sections))
-    ]
+    words = [] if status == "completed" else [labels.get(f"report_{status}", labels(status))]
+    found = sum(bool(section["evidence_ids"]) for section in sections)
+    words.append(labels("report_found", n=found, of=len(sections)))
     words += consistency_texts(report.consistency, labels)
     words += [labels("report_taken_over")] if report.cache_hit else []
     return " · ".join(words)
