@@ -13,8 +13,10 @@ from workbench.cli import main
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion import canvas as reading
-from workbench.parts.fusion.drawing import work_blocks
+from workbench.parts.fusion.drawing import _lines, _patch, _words, work_blocks
+from workbench.parts.fusion.routing import ways
 from workbench.session import Workbench
+from workbench.views.drawing import Patch, width
 from workbench.views.labels import Labels
 
 
@@ -215,6 +217,17 @@ def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
 
 SAMPLES = Path(__file__).resolve().parents[3] / "data" / "canvases"
 MATHS, LEAF = SAMPLES / "离散数学.canvas", SAMPLES / "photosynthesis.canvas"
+
+
+@pytest.mark.parametrize("path", [MATHS, LEAF], ids=["maths", "leaf"])
+def test_no_edge_runs_over_a_node_and_no_label_over_a_node_or_another_label(path):
+    canvas = reading.Canvas(path.read_text(encoding="utf-8"))
+    cards = [_patch(node, 3) for node in canvas.nodes.values() if node["type"] != "group"]
+    routes = [(canvas.edges[i], way) for i, way in ways(canvas.edges.values(), canvas.nodes, cards, 3).items()]
+    assert not [1 for _, way in routes for line in _lines(way, 0) for card in cards if line.meets(card)]
+    labels = [Patch(*at, width(label, 11) * 3, 13 * 3) for at, label, far in _words(routes, cards, [], 3) if not far]
+    assert not [1 for label in labels for card in cards if label.meets(card)]
+    assert not [1 for label in labels for other in labels if other is not label and label.meets(other)]
 
 
 def found(desk, path, operation, *nodes):
