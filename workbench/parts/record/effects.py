@@ -195,11 +195,11 @@ class Recorder(Tape):
         self._places: dict[tuple[str, str], str] = {}
         self._versions: dict[int, tuple[Any, str]] = {}
         self.is_ready = False
-        self._questions: dict[str, list[str]] = defaultdict(list)
+        # by the place of a node, all that it asked, with the calls that did, and the last by LangGraph's ids
+        self._questions: dict[str, dict[str, str]] = defaultdict(dict)
         self._given = set[str]()
         self._open: dict[str, dict[str, str]] = defaultdict(dict)
         self._askers = dict[str, Asker]()
-        self._owners = dict[str, str]()
         self._asking = dict[int, str]()
         for effect in own:
             if effect.kind in ("node", "edge"):
@@ -232,7 +232,8 @@ class Recorder(Tape):
             return by_hand.value
         digests = state_digests(state, plain_state, node.unkeyed)
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
-        answered = [question for question in self._questions[at] if question in self.answers]
+        asked = self._questions[at]
+        answered = [question for question in asked if question in self.answers]
         while True:
             parts["answers"] = digest([self.answers[question] for question in answered])
             recorded = self._find_node(at, node, parts, digests)
@@ -243,14 +244,14 @@ class Recorder(Tape):
                 return with_edit(kept.value, edit.get("state"), node.reducers)
             questions = self._note_questions(kept)
             # after a kill the graph that it called asks again
-            if CALLED in map(self._owners.get, questions) and set(questions) <= set(answered):
+            if CALLED in map(asked.get, questions) and set(questions) <= set(answered):
                 break
             if any(question not in self.answers or question in answered for question in questions):
                 raise GraphInterrupt([pause for *_, pause in kept.value])
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
-        own = [question for question in answered if self._owners[question] != CALLED]
+        own = [question for question in answered if asked[question] != CALLED]
         answers = [self.answers[question] for question in own]
         ids = {n: self.answers[q] for n, q in self._open[at].items() if q in self.answers}
         config = langgraph.with_resume(config, answers, self._order_of_answers(at, own), ids)
@@ -263,12 +264,12 @@ class Recorder(Tape):
             result, reads={name: digests.get(name, _MISSING) for name in fields}
         )
         if pause is not None:
-            asked = []
+            named = []
             for each in result.value:
                 call = self._asking.pop(id(each), "")
                 owner = call if langgraph.is_own(each, config) else CALLED
-                asked.append((self._name(_asker(result, owner, each), each), owner, each))
-            result = dataclasses.replace(result, value=asked, outcome="interrupt")
+                named.append((self._name(_asker(result, owner, each), each), owner, each))
+            result = dataclasses.replace(result, value=named, outcome="interrupt")
             self.keep(result)
             questions = self._note_questions(result)
             # LangGraph gives a graph that was killed before it noted its pause no answer the first time
@@ -336,12 +337,9 @@ class Recorder(Tape):
 
     def _note_questions(self, effect: Effect) -> list[str]:
         at = effect.at
-        self._open[at] = {}
+        self._open[at] = {pause.id: name for name, _, pause in effect.value}
+        self._questions[at] |= {name: owner for name, owner, _ in effect.value}
         for name, owner, pause in effect.value:
-            self._open[at][pause.id] = name
-            self._owners[name] = owner
-            if name not in self._questions[at]:
-                self._questions[at].append(name)
             # a graph that another run called has other pauses here
             if not (effect.replayed and owner == CALLED):
                 self._askers.setdefault(name, _asker(effect, owner, pause))
@@ -353,7 +351,7 @@ class Recorder(Tape):
         LangGraph counts the questions of a node; a call that comes from the tape asks none, and the answer that it had
         would go to the next.
         """
-        owners = [self._owners[question] for question in answered]
+        owners = [self._questions[at][question] for question in answered]
         counts = Counter[str]()
 
         def next_place() -> int:
