@@ -123,7 +123,7 @@ class Effect:
         counted: the tokens are its server's own count, no estimate.
         at: where in the run: a step of the plan; of a recorded graph ``"tools/2"``, the second execution of the node
             ``tools``, or ``"tools/2:search/1"``, a call in it.
-        task: LangGraph's id of the node's task.
+        task: of a node, LangGraph's id of its task.
         outcome: ``value``; ``interrupt`` when a node asked a person; ``called`` when a graph that it called did.
         reads: digests of the state's fields that a node read, by name; under "" that of a state that is no dict.
         input: what it was given, to look at, where ``parts`` has only a digest.
@@ -265,7 +265,7 @@ class Tape:
     def take(self, wanted: Effect) -> Effect | None:
         """Take an effect from the tape, without its value given, and keep it; None where it is to be made."""
         recorded = self.find(wanted.kind, wanted.name, wanted.parts, wanted.at)
-        return recorded and self.keep_recorded(recorded, wanted.at, wanted.task)
+        return recorded and self.keep_recorded(recorded, wanted.at)
 
     def keep_recorded(self, effect: Effect, at: str = "", task: str = "") -> Effect:
         """Keep an effect of another tape as one of this run, at its place here."""

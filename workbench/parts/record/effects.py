@@ -121,7 +121,6 @@ class Place:
 
     recorder: Recorder
     at: str = ""
-    task: str = ""
     calls: Counter[str] = dataclasses.field(default_factory=Counter)
     waiting: dict[tuple[str, str], list[Effect]] = dataclasses.field(
         default_factory=lambda: defaultdict(list)
@@ -287,7 +286,7 @@ class Recorder(Tape):
         self, effect: Effect, execute: Execute
     ) -> tuple[Effect, GraphInterrupt | None]:
         """Return the executed effect; where it asked a person, with the questions, and the pause."""
-        token = _place.set(Place(self, effect.at, effect.task))
+        token = _place.set(Place(self, effect.at))
         pause = None
         started = time.time()
         began = time.perf_counter()
@@ -321,7 +320,7 @@ class Recorder(Tape):
         for call in calls:
             if not call.at.startswith(f"{effect.at}:"):
                 continue
-            super().keep_recorded(call, at + call.at.removeprefix(effect.at), task)
+            super().keep_recorded(call, at + call.at.removeprefix(effect.at))
             if call.kind == "memory" and call.name == "put" and self.past is not None:
                 self._written.add(digest(call.value))
                 self.past.put(
@@ -424,7 +423,7 @@ class Recorder(Tape):
             parts,
             None,
             input=plain(call["args"]),
-            **self.next_call(call["name"]),
+            at=self.next_call(call["name"]),
         )
         return await self._call(effect, execute, call["id"])
 
@@ -450,7 +449,7 @@ class Recorder(Tape):
         kind: str,
         name: str,
         version: str,
-        where: Json,
+        at: str,
         args: Any,
         kwargs: Any,
         execute: Execute,
@@ -458,7 +457,7 @@ class Recorder(Tape):
         """Call a function, or take its result from the tape."""
         inputs = [args, kwargs]
         parts = self.parts_of_call(inputs, version)
-        return self._call(Effect(kind, name, parts, None, input=plain(inputs), **where), execute)
+        return self._call(Effect(kind, name, parts, None, input=plain(inputs), at=at), execute)
 
     def parts_of_call(self, inputs: Any, version: str = "") -> Json:
         """Return what a call depends on."""
@@ -483,7 +482,7 @@ class Recorder(Tape):
         name = type(op).__name__.removesuffix("Op").lower()
         args = plain(op)
         parts = {"input": digest(args), "written": digest(self._written)}
-        effect = Effect("memory", name, parts, None, input=args, **self.next_call(name))
+        effect = Effect("memory", name, parts, None, input=args, at=self.next_call(name))
         recorded = None
         if self.past is not None and name != "put":
             recorded = next(iter(self.look_up("memory", name, effect.parts, effect.at)), None)
@@ -496,11 +495,11 @@ class Recorder(Tape):
             value = [tuple(namespace) for namespace in value]
         return None if isinstance(op, PutOp) else value
 
-    def next_call(self, name: str) -> Json:
-        """Return where the next call of this name stands, and the id of its task, as fields of its effect."""
+    def next_call(self, name: str) -> str:
+        """Return the place of the next call of this name."""
         place = _place.get() or Place(self)
         place.calls[name] += 1
-        return {"at": f"{place.at}:{name}/{place.calls[name]}", "task": place.task}
+        return f"{place.at}:{name}/{place.calls[name]}"
 
     # places
 
@@ -636,7 +635,7 @@ class RecordedCalls(BaseCache):
             None,
             input=prompt,
             started_at=time.time(),
-            **recorder.next_call("model"),
+            at=recorder.next_call("model"),
         )
         taken = recorder.take(effect)
         if taken is None:

@@ -137,7 +137,6 @@ def _effects(spans: Iterable[Json]) -> Iterator[Effect]:
             max(0.0, span["end"] - start),
             span["tokens"],
             at=at,
-            task=span["id"],
             input=span["input"],
             started_at=start,
         )
