@@ -171,6 +171,11 @@ def test_a_kind_of_one_s_own_is_a_few_lines(wb):
         kinds._TYPES.pop("brief")
 
 
+def test_sections_of_a_chinese_report_are_named_in_chinese(shared_wb):
+    text = shared_wb.report("李安的电影", kb="film", report_type="short").report.text
+    assert "\n## 3. 少年派的奇幻漂流" in text, text
+
+
 def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path):
     wanted = (ZH, "--kb", "film", "--type", "short")
     done = workbench(workspace, "report", *wanted, "-o", str(tmp_path / "r.md"), WORKBENCH_EMBEDDING_MODEL="auto")

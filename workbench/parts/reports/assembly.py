@@ -90,6 +90,7 @@ class _Assembly:
         self.reading = state["route_decision"]["question"]
         self.chapters: list[Chapter] = []
         self.bases = context.bases(state["kb_prefixes"])
+        self.fields = FieldsWriter(self.reading, {}, self.bases)
         self.notes: list[str] = []
 
     def by_number(self) -> dict[int, RetrievalResult]:
@@ -141,7 +142,8 @@ class _Assembly:
             number = section["section_id"]
             level = "##" + "#" * number.count(".")
             dot = "" if "." in number else "."
-            self.add(number, section["text"], f"{level} {number}{dot} {escaped(section['title'])}")
+            title = escaped(self.fields.called(section["title"]))
+            self.add(number, section["text"], f"{level} {number}{dot} {title}")
         self.add("conclusion", "\n\n".join(filter(None, conclusion)))
         if "glossary" in wanted:
             self.add("glossary", self._glossary())
@@ -192,7 +194,7 @@ class _Assembly:
     def _findings(self) -> str:
         """Return a line for each of several sections: an abstract without a model."""
         lines = [
-            self._term(s["title"], self._finding(s))
+            self._term(self.fields.called(s["title"]), self._finding(s))
             for s in self.sections
             if "." not in s["section_id"]
         ]
@@ -229,14 +231,13 @@ class _Assembly:
     def _documents(self, section: Data) -> str:
         """Return the documents that a section cites; nothing where its title is the only one."""
         labels = self.labels
-        fields = FieldsWriter(self.reading, {}, self.bases)
         marks = dict[str, int]()
         titles = {r["result_id"]: title_of(r) for r in self.results}
         for piece in section["sources"]:
             if piece in titles and f"[{self.numbers[piece]}]" in section["text"]:
                 marks.setdefault(titles[piece], self.numbers[piece])
         names = [
-            labels("cited_title", title=escaped(fields.called(title)), n=n)
+            labels("cited_title", title=escaped(self.fields.called(title)), n=n)
             for title, n in marks.items()
         ]
         names[_MOST_LISTED:] = ["…"] * (len(names) > _MOST_LISTED)
