@@ -27,6 +27,9 @@ def test_evidence_is_sorted_labelled_and_struck_out(notebook, workspace):
     nb.default_window()
     bench, rows = BenchPage(nb.page), nb.page.locator(".wb-region-evidence .wb-piece")
     first = rows.first.get_attribute("data-title")
+    expect(rows.locator("visible=true")).to_have_count(5)
+    nb.page.locator(".wb-rest summary").click()
+    nb.wait("[...document.querySelectorAll('.wb-piece')].every(row => row.checkVisibility())")
     nb.page.get_by_label("Sort", exact=True).select_option("title")
     nb.wait("""(all => all.length > 9 && all.every((title, at) => !at || all[at - 1].localeCompare(title) <= 0))(
         [...document.querySelectorAll('.wb-region-evidence .wb-piece')].map(row => row.dataset.title))""")

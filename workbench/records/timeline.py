@@ -36,11 +36,11 @@ class Bar:
 
 
 def bars(
-    log: Iterable[Data], records: Iterable[ExecutionRecord], decisions: Iterable[Decision] = ()
+    log: Sequence[Data], records: Sequence[ExecutionRecord], decisions: Sequence[Decision] = ()
 ) -> list[Bar]:
-    """Every bar by start: graph nodes from the log, steps from the records, the inside of tools from their own logs."""
-    log = list(log)
-    records = list(records)
+    """Return every bar by start: nodes that did something, steps, and the inside of tools from their own logs."""
+    passed = unasked(log, decisions)
+    log = [entry for entry in log if entry["node"] not in passed]
     spans = [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
     spans += [(moment_ms(record["started_at"]), record["duration_ms"]) for record in records]
     if not spans:
@@ -71,6 +71,12 @@ def bars(
     return sorted(
         [*drawn, *gaps], key=lambda b: (order.get(b.kind, 0), b.start_ms, b.step_id, b.attempt)
     )
+
+
+def unasked(log: Iterable[Data], decisions: Iterable[Decision]) -> set[str]:
+    """Return the reviews at which nobody was asked: the run passed them without doing anything."""
+    reviews = {entry["node"] for entry in log if entry["node_type"] == "review"}
+    return reviews - {f"review_{decision.get('point')}" for decision in decisions}
 
 
 def _folded(

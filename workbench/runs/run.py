@@ -22,6 +22,7 @@ from workbench.graphs.reviewers import answer
 from workbench.knowledge.vocabulary import GROUPING
 from workbench.ports import KnowledgeBase, Relation
 from workbench.records.tape import Effect, places, result_name
+from workbench.records.timeline import unasked
 from workbench.runs import feedback as thought
 from workbench.runs.calls import own_prompts
 from workbench.runs.recording import Recording, checked_marks, found_pieces, prompts_of
@@ -202,11 +203,9 @@ class Run(Recording):
 
     def graph(self) -> Drawing:
         """Draw the conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
-        log = self.log
         next_nodes = [] if self.status == "done" else self._work.next_nodes(self.run_id)
-        reviews = {entry["node"] for entry in log if entry["node"].startswith("review_")}
-        unasked = reviews - {f"review_{decision['point']}" for decision in self.decisions}
-        walk = walked(_drawable(), log, self.status, next_nodes, unasked)
+        passed = unasked(self.log, self.decisions)
+        walk = walked(_drawable(), self.log, self.status, next_nodes, passed)
         return draw_graph(walk, self.query, self._language)
 
     def knowledge(self) -> Drawing:

@@ -61,7 +61,7 @@ def walked(
     log = [entry for entry in log if entry["node"] not in unasked]
     ids = {_name(node): node for node in reversed(nodes)}
     runs: dict[str, list[Bar]] = {node: [] for node in nodes}
-    for bar in bars(log, ()):
+    for bar in bars([{**entry, "node_type": ""} for entry in log], ()):
         if bar.name in ids:
             runs[ids[bar.name]].append(bar)
     route = [ids[name] for name, _ in groupby(entry["node"] for entry in log) if name in ids]

@@ -137,9 +137,7 @@ def display_name(entity: Entity, language: str, text: str = "") -> str:
     >>> display_name(entity, "zh"), display_name(entity, "en")
     ('老舍', 'Lao She')
     """
-    chinese = (
-        [alias for alias in entity["aliases"] if CJK.search(alias)] if language == "zh" else []
-    )
+    chinese = [alias for alias in entity["aliases"] if language == "zh" and CJK.search(alias)]
     return min(chinese, key=lambda alias: (alias not in text, len(alias)), default=entity["name"])
 
 

@@ -178,7 +178,8 @@ def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterat
         for key, (before, after) in pairs.items():
             if before != after:
                 title = labels.get(f"form_{key}", labels.get(f"input_{key}", key))
-                yield f"{title}{labels('colon')}{_brief(before, labels)} → {_brief(after, labels)}"
+                values = f"{_brief(before, labels)} → {_brief(after, labels)}"
+                yield step_name(f"{title}{labels('colon')}{values}")
 
 
 def _brief(value: Any, labels: Labels) -> str:

@@ -127,14 +127,12 @@ def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragra
     planned = [step for step in document["plan"]["steps"] if step["step_id"] in woken]
     for step in [*planned, *proposal.get("next_steps", ())]:
         query = query_text(step["tool_input"]) or step["objective"]
-        name = step_name(step["step_id"])
-        yield [(name, "strong"), f" {step['tool']}{labels('colon')}“{cut(query, 300)}”"]
+        name = (step_name(step["step_id"]), "strong")
+        yield [name, f" {step['tool']}{labels('colon')}“{cut(query, 300)}”"]
     # beside "keep searching" it would say the opposite
     fewer = {} if proposal.get("should_continue") else proposals.fewer(document["review"])
     if fewer:
         yield (labels("enough_here", **fewer), "dim")
-    if "remaining_budget" in proposal:
-        yield (labels("budget_left", n=f"{max(proposal['remaining_budget'], 0.0):.0f}"), "dim")
 
 
 def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:

@@ -54,7 +54,8 @@ _DECORATION = re.compile(r"^- |\s?\[\d{1,4}\]")
 """Marks of a list and of citations, which are left out where a sentence is quoted."""
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A citation, and the punctuation after it, which must not begin a line."""
-_EMPHASIS = re.compile(r"\*\*(?P<strong>[^*]+)\*\*|(?<![\w*])\*(?=\S)(?P<em>[^*<>]+)\*(?!\w)")
+_STRONG = re.compile(r"\*\*([^*]+)\*\*")
+_EM = re.compile(r"(?<![\w*])\*(?=\S)([^*<>]+)\*(?!\w)")
 _MOST_CHARACTERS = 50_000
 
 
@@ -78,18 +79,14 @@ class Marks:
 
     def line(self, text: str) -> Markup:
         """Return a line of text with its marks as buttons, and what Markdown emphasizes."""
-        line = _EMPHASIS.sub(_emphasized, safe(text))  # escaped, so that no tag is of the text
+        line = _STRONG.sub(r"<strong>\1</strong>", str(safe(text)))  # no tag is of the text
+        line = _EM.sub(r"<em>\1</em>", line)
         pieces = list[Markup]()
         end = 0
         for mark in _MARK.finditer(line):
             pieces += [Markup(line[end : mark.start()]), self(int(mark[1]), mark[2])]
             end = mark.end()
         return joined([*pieces, Markup(line[end:])])
-
-
-def _emphasized(match: re.Match[str]) -> str:
-    tag = str(match.lastgroup)
-    return f"<{tag}>{match[tag]}</{tag}>"
 
 
 def _responses(document: Data, pieces: Sequence[Piece], labels: Labels) -> Iterator[str]:

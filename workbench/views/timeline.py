@@ -33,13 +33,13 @@ def timeline(document: Data, labels: Labels) -> Picture:
 def when(
     log: Iterable[Data],
     records: Iterable[ExecutionRecord],
-    decisions: Iterable[Decision] = (),
+    decisions: Sequence[Decision] = (),
     language: str = "en",
 ) -> Drawing:
     """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
     records = list(records)
     labels = Labels(language)
-    segments = bars(log, records, decisions)
+    segments = bars([*log], records, decisions)
     taped = _taped(records)
     rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in segments]
     legend = [("┄", "text", labels("step_recorded"))] if taped else []
@@ -130,16 +130,15 @@ def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[
         right = last.end_ms * pixels
         needed = width(name) + 6
         if needed < (longest.end_ms - longest.start_ms) * pixels:
-            side = "inside"
+            side, named = "inside", longest
         elif right + needed < _TRACK:
-            side = "after"
+            side, named = "after", last
             right += needed
         else:
-            side = "before"
+            side, named = "before", first
             left -= needed
         row = next((n for n, taken in enumerate(ends) if taken <= left), len(ends))
         ends[row : row + 1] = [right]
-        named = {"inside": longest, "after": last, "before": first}[side]
         look = {"total": total, "side": side, "row": row, "kind": first.kind}
         for bar in group:
             words = name if bar is named else ""

@@ -38,9 +38,11 @@ class AskForm(Panel):
             )
             for point in REPORT_POINTS
         }
-        hint = labels("ask_report_told")
         self.report = ipywidgets.Checkbox(
-            False, description=labels("as_report"), tooltip=hint, indent=False
+            False,
+            description=labels("as_report"),
+            tooltip=labels("ask_report_told"),
+            indent=False,
         )
         on_change(self.report, self._show_points)
         self._show_points()

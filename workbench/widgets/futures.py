@@ -38,8 +38,7 @@ class Decisions(Panel):
             decision["review_id"]: draw("futures.decision", self.labels, decision=decision)
             for decision in document["decisions"]
         }
-        plan = document["status"] == "done" and document["plan"]
-        frame = draw("futures.decisions", self.labels, shown=len(rows), plan=plan)
+        frame = draw("futures.decisions", self.labels, document=document)
         self.region.show(Picture(frame, rows))
 
     def _pressed(self, event: Event) -> None:

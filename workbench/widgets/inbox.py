@@ -73,12 +73,11 @@ class Inbox(CellRoot):
 
     def _show(self) -> None:
         labels = self.labels
-        now = datetime.now(UTC)
         picked = self._waiting_run(self.picked)
         shown = inbox(
             self.waiting,
             labels,
-            now,
+            datetime.now(UTC),
             approvals=self._approvals(),
             more=MAX_ROWS if self._has_more else 0,
             refused=self._refused,
@@ -87,8 +86,7 @@ class Inbox(CellRoot):
         self.list.show(shown)
         display_if(self.note, picked)
         if picked:
-            question = one_line(picked.message)[:70]
-            self.note.description = f"{labels('decision_note')} · {question} · {picked.run_id}"
+            self.note.description = f"{labels('decision_note')} · {one_line(picked.message)[:90]}"
         self.update_static_form()
 
     def _approvals(self) -> dict[str, str]:

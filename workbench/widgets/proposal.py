@@ -152,7 +152,7 @@ class PlanForm(Form):
 class ReflectForm(Form):
     """The next steps, the rewritten query, thresholds, needs, and whether to continue, at a reflection."""
 
-    shown = (proposals.NEEDS, "rewrite_query", proposals.LIMITS, "should_continue")
+    shown = ("should_continue", proposals.NEEDS, "rewrite_query", proposals.LIMITS)
 
     def __init__(
         self,
