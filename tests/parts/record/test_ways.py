@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
+from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import BaseModel
@@ -152,6 +154,35 @@ def test_edges_tasks_and_nodes_of_several_runs_come_from_the_tape(wb: Workbench)
     assert executed == {"finish": 1} and set(grafted.options["tape"]["sources"]) == {first.run_id, second.run_id}
     with pytest.raises(RunError, match="has no node 'middle'"):
         first.graft({"middle": second})
+
+
+@tool
+def sure(query: str) -> str:
+    """Ask."""
+    return f"{query}: {interrupt(f'Is it {query}?')}"
+
+
+@task
+def approve(query: str) -> str:
+    return f"{query}: {interrupt(f'Is it {query}?')}"
+
+
+@entrypoint()
+def approving(queries: list[str]) -> str:
+    return " ".join(approve(query).result() for query in queries)
+
+
+def test_a_call_that_asked_runs_again_in_a_fork_with_another_answer(wb: Workbench) -> None:
+    calls = [{"name": "sure", "args": {"query": query}, "id": query} for query in "AB"]
+    ask = {"messages": [AIMessage("", tool_calls=calls)]}
+    for graph, given in ((line(("tools", ToolNode([sure])), schema=MessagesState), ask), (approving, ["A", "B"])):
+        run = wb.record(graph, "calls that ask").ask(given)
+        while run.status == "paused":
+            run.answer(run.questions[0].value.strip("Is it?"))
+        assert run.status == "done" and "A: A" in str(run.state) and "B: B" in str(run.state)
+        fork = run.fork(answers="no")
+        assert "A: no" in str(fork.state) and "B: no" in str(fork.state)
+        assert run.replay().state == run.state and fork.replay().state == fork.state
 
 
 class Streaming(Scripted):

@@ -327,12 +327,13 @@ class RecordedGraph:
             else:
                 self._forget_errors(run_id)
             inputs = run.input if fresh else None
-            common: Any = {"config": config, "context": context, "durability": "sync"}
+            common: Any = {"context": context, "durability": "sync"}
             while fresh or snapshot.tasks:  # else it was killed after its last checkpoint
                 recorder.is_ready = False
+                answered = langgraph_copy.with_answers(config, recorder.answers_by_id)
                 with refusing_answers():
                     async for event in self._copy.astream(
-                        inputs, stream_mode=options["stream_mode"], **common
+                        inputs, answered, stream_mode=options["stream_mode"], **common
                     ):
                         streamed = {"streamed": self.dump_text(event, "What was streamed")}
                         store.save_event(run_id, new_run_id(), streamed)

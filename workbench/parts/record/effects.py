@@ -100,7 +100,7 @@ _MISSING = "missing"
 Asker = tuple[str, str, str]
 """The place of a node, the call in it, and the answers that it had, or LangGraph's id of the pause."""
 CALLED = "called"
-"""In place of the call that asked: a graph that the node calls."""
+"""Before the call that asked: it is a graph or a task, to which LangGraph gives the answer."""
 
 
 def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dict[str, str]:
@@ -206,6 +206,12 @@ class Recorder(Tape):
                 if effect.outcome != "value":
                     self._note_questions(effect)
 
+    @property
+    def answers_by_id(self) -> Json:
+        """Return the answers to what was asked last, by LangGraph's ids: for graphs and tasks that a node calls."""
+        pairs = [pair for by_id in self._open.values() for pair in by_id.items()]
+        return {pause: self.answers[name] for pause, name in pairs if name in self.answers}
+
     def keep(self, effect: Effect) -> None:
         """Record an effect, which is durable at once."""
         self.write(effect.at, [self._as_json(effect)])
@@ -243,17 +249,18 @@ class Recorder(Tape):
                 return with_edit(kept.value, edit.get("state"), node.reducers)
             questions = self._note_questions(kept)
             # after a kill the graph that it called asks again
-            if CALLED in map(asked.get, questions) and set(questions) <= set(answered):
+            if any(asked[q].startswith(CALLED) for q in questions) and set(questions) <= set(
+                answered
+            ):
                 break
             if any(question not in self.answers or question in answered for question in questions):
                 raise GraphInterrupt([pause for *_, pause in kept.value])
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
-        own = [question for question in answered if asked[question] != CALLED]
+        own = [question for question in answered if not asked[question].startswith(CALLED)]
         answers = [self.answers[question] for question in own]
-        ids = {n: self.answers[q] for n, q in self._open[at].items() if q in self.answers}
-        config = langgraph.with_resume(config, answers, self._order_of_answers(at, own), ids)
+        config = langgraph.with_resume(config, answers, self._order_of_answers(at, own))
         inputs = ReadState(state) if type(state) is dict else copied(state)
         result, pause = await self._execute(
             effect, lambda: langgraph.execute(node, inputs, config, self.task)
@@ -266,7 +273,7 @@ class Recorder(Tape):
             named = []
             for each in result.value:
                 call = self._asking.pop(id(each), "")
-                owner = call if langgraph.is_own(each, config) else CALLED
+                owner = call if langgraph.is_own(each, config) else CALLED + call
                 named.append((self._name(_asker(result, owner, each), each), owner, each))
             result = dataclasses.replace(result, value=named, outcome="interrupt")
             self.keep(result)
@@ -340,7 +347,7 @@ class Recorder(Tape):
         self._questions[at] |= {name: owner for name, owner, _ in effect.value}
         for name, owner, pause in effect.value:
             # a graph that another run called has other pauses here
-            if not (effect.replayed and owner == CALLED):
+            if not (effect.replayed and owner.startswith(CALLED)):
                 self._askers.setdefault(name, _asker(effect, owner, pause))
         return list(self._open[at].values())
 
@@ -464,6 +471,10 @@ class Recorder(Tape):
         return {"version": version, "input": digest(inputs), "config": digest(self.base)}
 
     async def _call(self, effect: Effect, execute: Execute, call_id: str = "") -> Any:
+        node, colon, call = effect.at.partition(":")
+        asked = [q for q, name in self._questions[node].items() if name.endswith(colon + call)]
+        if answers := [self.answers[question] for question in asked if question in self.answers]:
+            effect = dataclasses.replace(effect, parts={**effect.parts, "answers": digest(answers)})
         taken = self.take(effect)
         if taken is not None:
             is_tool = effect.kind == "tool"
@@ -514,7 +525,7 @@ class Recorder(Tape):
 
 def _asker(effect: Effect, owner: str, pause: Interrupt) -> Asker:
     """Return who asks, equal where it asks again after a kill, by which nothing was answered."""
-    key = pause.id if owner == CALLED else str(effect.parts.get("answers"))
+    key = pause.id if owner.startswith(CALLED) else str(effect.parts.get("answers"))
     return effect.at, owner, key
 
 

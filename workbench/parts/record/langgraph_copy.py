@@ -407,22 +407,22 @@ def user_config(config: Any) -> dict[str, Any]:
     }
 
 
+def with_answers(config: Any, answers: Mapping[str, Any]) -> Any:
+    """Return the config of a run whose graph finds these answers, by LangGraph's ids of what was asked."""
+    return {"configurable": {**config["configurable"], CONFIG_KEY_RESUME_MAP: answers}}
+
+
 def with_resume(
     config: Any,
     answers: Sequence[Any],
     next_place: Callable[[], int],
-    answers_by_id: Mapping[str, Any],
 ) -> Any:
-    """Return the config of a task to which these answers were given, and the graphs that it calls.
-
-    ``next_place`` is that of the next answer.
-    """
+    """Return the config of a task to which these answers were given; ``next_place`` is that of the next one."""
     configurable = config["configurable"]
     scratchpad = dataclasses.replace(
         configurable[CONFIG_KEY_SCRATCHPAD], resume=list(answers), interrupt_counter=next_place
     )
-    changes = {CONFIG_KEY_SCRATCHPAD: scratchpad, CONFIG_KEY_RESUME_MAP: answers_by_id}
-    return {**config, "configurable": {**configurable, **changes}}
+    return {**config, "configurable": {**configurable, CONFIG_KEY_SCRATCHPAD: scratchpad}}
 
 
 async def execute(node: Node, state: Any, config: Any, record_task: Callable[[Any], Any]) -> Any:
