@@ -121,6 +121,7 @@ class Place:
 
     recorder: Recorder
     at: str = ""
+    asks: bool = False
     calls: Counter[str] = dataclasses.field(default_factory=Counter)
     waiting: dict[tuple[str, str], list[Effect]] = dataclasses.field(
         default_factory=lambda: defaultdict(list)
@@ -270,11 +271,11 @@ class Recorder(Tape):
             result, reads={name: digests.get(name, _MISSING) for name in fields}
         )
         if pause is not None:
-            named = []
-            for each in result.value:
-                call = self._asking.pop(id(each), "")
-                owner = call if langgraph.is_own(each, config) else CALLED + call
-                named.append((self._name(_asker(result, owner, each), each), owner, each))
+            owners = [self._asking.pop(id(each)) for each in result.value]
+            named = [
+                (self._name(_asker(result, owner, each), each), owner, each)
+                for owner, each in zip(owners, result.value, strict=True)
+            ]
             result = dataclasses.replace(result, value=named, outcome="interrupt")
             self.keep(result)
             questions = self._note_questions(result)
@@ -293,7 +294,8 @@ class Recorder(Tape):
         self, effect: Effect, execute: Execute
     ) -> tuple[Effect, GraphInterrupt | None]:
         """Return the executed effect; where it asked a person, with the questions, and the pause."""
-        token = _place.set(Place(self, effect.at))
+        place = Place(self, effect.at)
+        token = _place.set(place)
         pause = None
         started = time.time()
         began = time.perf_counter()
@@ -302,6 +304,13 @@ class Recorder(Tape):
         except GraphInterrupt as asked:
             value = list(asked.args[0])
             pause = asked
+            _, colon, call = effect.at.partition(":")
+            for (
+                question
+            ) in value:  # of several calls at once that ask, LangGraph hears the first alone
+                itself = place.asks or question.id == langgraph.RAISED
+                owner = f"{'' if itself else CALLED}{colon}{call}"
+                self._asking.setdefault(id(question), owner)
         finally:
             _place.reset(token)
         seconds = time.perf_counter() - began
@@ -365,7 +374,11 @@ class Recorder(Tape):
             owner = place.at.removeprefix(at) if place else ""
             counts[owner] += 1
             own = [number for number, name in enumerate(owners) if name == owner]
-            return own[counts[owner] - 1] if counts[owner] <= len(own) else len(owners)
+            if counts[owner] <= len(own):
+                return own[counts[owner] - 1]
+            if place:
+                place.asks = True
+            return len(owners)
 
         return next_place
 
@@ -481,9 +494,6 @@ class Recorder(Tape):
             return tool_result(taken.value, effect.name, call_id) if is_tool else taken.value
         result, pause = await self._execute(effect, execute)
         if pause is not None:
-            # of several calls at once that ask, LangGraph hears the first alone
-            for question in result.value:
-                self._asking.setdefault(id(question), f":{effect.at.partition(':')[2]}")
             raise pause
         self.keep(result)
         return result.value

@@ -28,7 +28,6 @@ from langchain_core.runnables.config import run_in_executor, var_child_runnable_
 from langchain_core.tools import BaseTool
 from langgraph._internal._constants import (
     CONFIG_KEY_CALL,
-    CONFIG_KEY_CHECKPOINT_NS,
     CONFIG_KEY_RESUME_MAP,
     CONFIG_KEY_RUNTIME,
     CONFIG_KEY_SCRATCHPAD,
@@ -42,7 +41,6 @@ from langgraph.func import entrypoint
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
-from langgraph.pregel._algo import _interrupt_id  # type: ignore[attr-defined]
 from langgraph.store.base import Item, SearchItem
 from langgraph.types import Interrupt
 from pydantic import BaseModel, PydanticUserError
@@ -380,7 +378,7 @@ def _constants(code: types.CodeType) -> Iterator[str]:
             yield repr(constant)
 
 
-_RAISED = Interrupt(None).id
+RAISED = Interrupt(None).id
 """The id of every pause that a node raised as ``NodeInterrupt``: no answer reaches it, and it may raise it again."""
 
 
@@ -445,15 +443,6 @@ async def execute(node: Node, state: Any, config: Any, record_task: Callable[[An
     finally:
         var_child_runnable_config.reset(token)
     return Final(result.value, result.save) if isinstance(result, entrypoint.final) else result
-
-
-def is_own(pause: Interrupt, config: Any) -> bool:
-    """Return whether the node asked itself, rather than a graph that it called."""
-    configurable = config["configurable"]
-    namespace = configurable[CONFIG_KEY_CHECKPOINT_NS]
-    answered = len(configurable[CONFIG_KEY_SCRATCHPAD].resume)
-    ids = [_interrupt_id(namespace, place) for place in range(answered + 1)]
-    return pause.id in (*ids, _RAISED)
 
 
 def default_context(graph: Any) -> Any:
