@@ -218,9 +218,8 @@ class Driver:
             subgraphs=True,
             durability="sync",
         )
-        with refusing_answers():
-            async for _, event in events:
-                live.publish(event)
+        async for _, event in events:
+            live.publish(event)
         return pending(await graph.aget_state(config))
 
     def _settle(self, live: Live, request: Json | None) -> None:
@@ -254,19 +253,6 @@ class Driver:
 
 
 @contextmanager
-def refusing_answers() -> Iterator[None]:
-    """Raise what an answer lacks for its schema as an ``InvalidAnswer``, with which the run waits as before."""
-    from langgraph.errors import is_invalid_resume
-
-    try:
-        yield
-    except Exception as error:
-        if is_invalid_resume(error):
-            raise InvalidAnswer(_reasons(error)) from None
-        raise
-
-
-@contextmanager
 def releasing(
     runs: RunStore, live: Live, keep: Callable[[BaseException], object] = lambda _: None
 ) -> Iterator[None]:
@@ -293,6 +279,12 @@ def releasing(
         runs.let_go(run_id, "paused")
         raise
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # a custom part may raise these two
+        from langgraph.errors import is_invalid_resume
+
+        if is_invalid_resume(error):  # an answer does not fit its schema
+            keep(error)
+            runs.let_go(run_id, "paused")
+            raise InvalidAnswer(_reasons(error)) from None
         message = (
             str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
         )

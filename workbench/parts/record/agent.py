@@ -23,7 +23,7 @@ from workbench.parts.record.store import GraphRuns, RecordedStore
 from workbench.records.checkpoints import serializer
 from workbench.records.store import new_run_id
 from workbench.records.tape import Effect, Tape, begun, masked, read
-from workbench.runs.driver import Live, refusing_answers, releasing
+from workbench.runs.driver import Live, releasing
 from workbench.state import Json
 
 CHECKPOINTS = "checkpoints"
@@ -306,15 +306,14 @@ class RecordedGraph:
         value = self.dump_text(effect.value, f"The result of {effect.at}")
         return dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
 
-    async def drive(self, live: Live, run: GraphRun) -> None:
+    async def drive(self, live: Live) -> None:
         """Work on a run until it pauses or ends; its row says how it stands."""
         store = self.store
-        run_id = run.run_id
+        run_id = live.run_id
         with releasing(store, live):
             row = store.get(run_id)
             options = row["options"]
             recorder = Recorder(self, row)
-            effects.recording(recorder)
             config: Any = {"configurable": {**options["config"], "thread_id": run_id}}
             context: Any = options.get("context")
             context = (
@@ -326,17 +325,19 @@ class RecordedGraph:
                 self._restore(run_id)
             else:
                 self._forget_errors(run_id)
-            inputs = run.input if fresh else None
-            common: Any = {"context": context, "durability": "sync"}
+            inputs = self.load_text(options["input"]) if fresh else None
             while fresh or snapshot.tasks:  # else it was killed after its last checkpoint
                 recorder.is_ready = False
                 answered = langgraph_copy.with_answers(config, recorder.answers_by_id)
-                with refusing_answers():
-                    async for event in self._copy.astream(
-                        inputs, answered, stream_mode=options["stream_mode"], **common
-                    ):
-                        streamed = {"streamed": self.dump_text(event, "What was streamed")}
-                        store.save_event(run_id, new_run_id(), streamed)
+                async for event in self._copy.astream(
+                    inputs,
+                    answered,
+                    context=context,
+                    durability="sync",
+                    stream_mode=options["stream_mode"],
+                ):
+                    streamed = {"streamed": self.dump_text(event, "What was streamed")}
+                    store.save_event(run_id, new_run_id(), streamed)
                 snapshot = await self._copy.aget_state(config)
                 # nothing is asked at a breakpoint (`interrupt_before`), where people have continued before
                 passes = not snapshot.interrupts and recorder.mode != "live"

@@ -14,7 +14,7 @@ import json
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -131,11 +131,6 @@ class Place:
 _place: ContextVar[Place | None] = ContextVar("workbench_place", default=None)
 
 
-def recording(recorder: Recorder) -> None:
-    """Make this recorder the one of the current task and of what it starts."""
-    _place.set(Place(recorder))
-
-
 def current() -> Recorder:
     """Return the recorder of the current run."""
     place = _place.get()
@@ -206,12 +201,17 @@ class Recorder(Tape):
                 self._places.setdefault((effect.name, effect.task), effect.at)
                 if effect.outcome != "value":
                     self._note_questions(effect)
+        _place.set(Place(self))  # of the current task, and of what it starts
 
     @property
     def answers_by_id(self) -> Json:
         """Return the answers to what was asked last, by LangGraph's ids: for graphs and tasks that a node calls."""
-        pairs = [pair for by_id in self._open.values() for pair in by_id.items()]
-        return {pause: self.answers[name] for pause, name in pairs if name in self.answers}
+        return {
+            pause: self.answers[name]
+            for by_id in self._open.values()
+            for pause, name in by_id.items()
+            if name in self.answers
+        }
 
     def keep(self, effect: Effect) -> None:
         """Record an effect, which is durable at once."""
@@ -249,19 +249,16 @@ class Recorder(Tape):
             if kept.outcome == "value":
                 return with_edit(kept.value, edit.get("state"), node.reducers)
             questions = self._note_questions(kept)
-            # after a kill the graph that it called asks again
-            if any(asked[q].startswith(CALLED) for q in questions) and set(questions) <= set(
-                answered
-            ):
+            is_called = any(asked[question].startswith(CALLED) for question in questions)
+            if is_called and set(questions) <= set(answered):  # after a kill it asks again
                 break
             if any(question not in self.answers or question in answered for question in questions):
                 raise GraphInterrupt([pause for *_, pause in kept.value])
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
-        own = [question for question in answered if not asked[question].startswith(CALLED)]
-        answers = [self.answers[question] for question in own]
-        config = langgraph.with_resume(config, answers, self._order_of_answers(at, own))
+        own = {q: self.answers[q] for q in answered if not asked[q].startswith(CALLED)}
+        config = langgraph.with_resume(config, own.values(), self._order_of_answers(at, own))
         inputs = ReadState(state) if type(state) is dict else copied(state)
         result, pause = await self._execute(
             effect, lambda: langgraph.execute(node, inputs, config, self.task)
@@ -271,11 +268,10 @@ class Recorder(Tape):
             result, reads={name: digests.get(name, _MISSING) for name in fields}
         )
         if pause is not None:
-            owners = [self._asking.pop(id(each)) for each in result.value]
-            named = [
-                (self._name(_asker(result, owner, each), each), owner, each)
-                for owner, each in zip(owners, result.value, strict=True)
-            ]
+            named = []
+            for each in result.value:
+                owner = self._asking.pop(id(each))
+                named.append((self._name(_asker(result, owner, each), each), owner, each))
             result = dataclasses.replace(result, value=named, outcome="interrupt")
             self.keep(result)
             questions = self._note_questions(result)
@@ -360,7 +356,7 @@ class Recorder(Tape):
                 self._askers.setdefault(name, _asker(effect, owner, pause))
         return list(self._open[at].values())
 
-    def _order_of_answers(self, at: str, answered: Sequence[str]) -> Callable[[], int]:
+    def _order_of_answers(self, at: str, answered: Iterable[str]) -> Callable[[], int]:
         """Return what gives ``interrupt`` the place of its answer: that of the call that asked, whichever runs first.
 
         LangGraph counts the questions of a node; a call that comes from the tape asks none, and the answer that it had

@@ -15,7 +15,7 @@ import inspect
 import sys
 import types
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, Literal, cast
@@ -412,7 +412,7 @@ def with_answers(config: Any, answers: Mapping[str, Any]) -> Any:
 
 def with_resume(
     config: Any,
-    answers: Sequence[Any],
+    answers: Iterable[Any],
     next_place: Callable[[], int],
 ) -> Any:
     """Return the config of a task to which these answers were given; ``next_place`` is that of the next one."""

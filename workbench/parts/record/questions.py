@@ -76,16 +76,11 @@ class Question(NamedTuple):
             "review_configs": [config],
         }
 
-    @property
-    def decisions(self) -> list[str]:
-        """Return the decisions that it takes: of ``approve``, ``edit``, ``respond`` and ``reject``."""
-        return list(self.request["review_configs"][0]["allowed_decisions"])
-
     def answer(self, decision: str, args: Any = None, message: str = "") -> Any:
         """Return the answer that the graph expects for a decision.
 
         Args:
-            decision: one of ``decisions``.
+            decision: one of the request's.
             args: of an edit: what was filled in, in place of the arguments or as the answer.
             message: of a response or a rejection.
 

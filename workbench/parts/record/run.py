@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError, WorkspaceError
@@ -61,7 +60,7 @@ class GraphRun(StoredRun):
         if status != "interrupted" or self._row["options"]["tape"]["mode"] != "live":
             return status
         seen = self._store.get(self.run_id)
-        waiting = {question.id for question in self._waiting}
+        waiting = {name for _, name, _, waits in questions(self.effects) if waits}
         if waiting and not waiting & {decision["review_id"] for decision in self.decisions}:
             with suppress(NotPaused, WorkspaceError):  # another process continues it just now
                 self._work.take(self._work.durable, seen)
@@ -104,13 +103,10 @@ class GraphRun(StoredRun):
     @property
     def questions(self) -> list[Question]:
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
-        return self._waiting if self.status == "paused" else []
-
-    @property
-    def _waiting(self) -> list[Question]:
+        asked = questions(self.effects) if self.status == "paused" else ()
         return [
             Question(name, at, pause.value, pause.response_schema)
-            for at, name, pause, waits in questions(self.effects)
+            for at, name, pause, waits in asked
             if waits
         ]
 
@@ -119,8 +115,7 @@ class GraphRun(StoredRun):
     @property
     def review(self) -> Any:
         """Return its first question as the request of a review point; None while it asks nothing."""
-        questions = self.questions
-        return questions[0].request if questions else None
+        return next((question.request for question in self.questions), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole run as one JSON document: as every run, and its graph, its effects and its state."""
@@ -148,7 +143,7 @@ class GraphRun(StoredRun):
     def begin(self) -> None:
         """Start working on it."""
         live = Live(self.run_id)
-        self._work.start(self._work.durable, live, partial(self.agent.drive, live, self))
+        self._work.start(self._work.durable, live, partial(self.agent.drive, live))
 
     def wait(self, timeout: float | None = None) -> GraphRun:
         """Wait until it pauses or ends.
@@ -290,12 +285,12 @@ class GraphRun(StoredRun):
             raise RunError(
                 f"Run {self.run_id} is {self.status}: only a run that is done can be replayed."
             )
-        return self._derive("replay")
+        return self._derive("replay", {})
 
     def _derive(
         self,
         mode: str,
-        edits: Mapping[str, Json] = MappingProxyType({}),
+        edits: Mapping[str, Json],
         answers: Any = None,
         inputs: Any = None,
         sources: Sequence[str] = (),

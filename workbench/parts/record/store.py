@@ -80,7 +80,7 @@ class RecordedStore(BaseStore):
 def past_store(effects: Iterable[Effect]) -> InMemoryStore:
     """Return a store with what runs read from theirs before they wrote it: as they found it."""
     store = InMemoryStore()
-    places = set[tuple[tuple[str, ...], str]]()
+    places = set[Any]()
     for effect in effects:
         if effect.name == "put":
             places.add((tuple(effect.value["namespace"]), effect.value["key"]))
