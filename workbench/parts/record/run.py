@@ -40,7 +40,7 @@ class GraphRun(StoredRun):
         agent: the recorded graph.
     """
 
-    log: Sequence[Any] = ()  # its effects say it
+    log: Any = ()  # its effects say it
 
     def __init__(self, agent: RecordedGraph, run_id: str):
         super().__init__(agent._wb._work, run_id)
