@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from workbench.state import Citation, Evidence, RetrievalResult
-from workbench.text import CJK, sentences
+from workbench.text import sentences
 
 _MARK = re.compile(r"\s?[\[【]\s*(\d{1,4}(?:\s*[,，、;]\s*\d{1,4})*)\s*[\]】]")
 _STRAY = re.compile(r"^([”」』）]*(?:\s?\[\d+\])+[.。]?|[”」』）]+)\s*")
@@ -104,8 +104,8 @@ def marked_each(text: str, number: int) -> str:
     >>> marked_each("It ends. It begins.", 3), marked_each("结束。开始。", 3)
     ('It ends [3]. It begins [3].', '结束 [3]。开始 [3]。')
     """
-    blank = "" if CJK.search(text) else " "
-    return blank.join(marked(sentence, number) for sentence in sentences(text))
+    joined = " ".join(marked(sentence, number) for sentence in sentences(text))
+    return re.sub(r"(?<=[。！？；]) ", "", joined)
 
 
 _EDGE = re.compile(
