@@ -501,3 +501,17 @@ def test_what_wraps_the_calls_of_tools_runs_with_the_call_and_comes_from_the_tap
     assert run.messages[-1].content == "MOSS MILL WAS BUILT BY ANN LEE." and executed == {"search": 1, "loud": 1}
     assert run.replay().messages[-1].content == run.messages[-1].content and executed["loud"] == 1
     assert run.fork(at="tools/1:search/1", result="By hand.").messages[-1].content == "By hand."
+
+
+def test_a_node_that_asks_before_and_after_a_graph_that_asks_gets_each_answer(wb: Workbench) -> None:
+    inner = line(("ask", lambda state: {"log": [interrupt("inner?"), interrupt("inner?")]}))
+
+    def outer(state: Log) -> Any:
+        first = interrupt("own?")
+        return {"log": [first, *inner.invoke({"log": []})["log"], interrupt("own?")]}
+
+    run = wb.record(line(("outer", outer)), "both ask").ask(LOG)
+    for answer in "abcd":
+        run.answer(answer)
+    assert run.state["log"] == run.replay().state["log"] == list("abcd") and run.fork().executed == []
+    assert run.fork(answers="x").state["log"] == list("xxxx")
