@@ -6,6 +6,7 @@ import json
 import re
 import threading
 import unicodedata
+from calendar import monthrange
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,8 +14,7 @@ from typing import Any, NamedTuple
 # --- Numbers as people write them: the one reader for typed fields and for questions ---
 
 WORDS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-_ZH = dict(zip("零〇○一二三四五六七八九两", [0, 0, 0, *range(1, 10), 2], strict=True))
-_ZH_TENS = {"十": 10, "百": 100, "千": 1000}
+_NUMERALS = str.maketrans("○两", "〇二")
 _SCALES = """1e2 hundred 百|1e3 k thousand 千|1e4 万|1e5 十万|1e6 m million 百万|1e7 千万|1e8 亿|1e9 bn billion
 |1e12 trillion 万亿"""
 _KINDS = """1e-3 mg|1 g gram 克|1e3 kg kilo kilogram 公斤 千克|1e6 t ton tonne 吨|453.6 lb pound
@@ -76,15 +76,16 @@ def read_number(text: str) -> int | None:
         return words.index(text.lower()) + 1
     if re.fullmatch("[0-9]{1,18}", text):
         return int(text)
-    if not re.fullmatch(f"[{''.join(_ZH)}十百千]{{1,18}}", text):
+    text = text.translate(_NUMERALS)
+    if not re.fullmatch("[零〇一二三四五六七八九十百千]{1,18}", text):
         return None
     total = 0
     digit = 0
-    for sign in text:
-        if sign in _ZH:
-            digit = digit * 10 + _ZH[sign]
+    for value in map(int, map(unicodedata.numeric, text)):
+        if value < 10:
+            digit = digit * 10 + value
         else:
-            total = total + (digit or 1) * _ZH_TENS[sign]
+            total = total + (digit or 1) * value
             digit = 0
     return total + digit
 
@@ -434,7 +435,6 @@ _DAY_FORMS = [
 _PATTERNS = [re.compile(pattern, re.I) for pattern in _DAY_FORMS]
 _LONGEST = 40
 """Characters; a longer value is prose that mentions a day."""
-_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class Day(NamedTuple):
@@ -477,7 +477,8 @@ def days(text: str) -> list[tuple[int, int, Day]]:
         for match in pattern.finditer(text):
             day = Day(int(match["y"] or 0), month_number(match["m"]), int(match["d"]))
             free = all(match.end() <= start or end <= match.start() for start, end, _ in days_found)
-            if free and 1 <= day.month <= 12 and 1 <= day.day <= _LENGTHS[day.month - 1]:
+            # in a leap year, as the year may not be said
+            if free and 1 <= day.month <= 12 and 1 <= day.day <= monthrange(2000, day.month)[1]:
                 days_found.append((match.start(), match.end(), day))
     return sorted(days_found)
 
