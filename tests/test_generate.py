@@ -82,6 +82,20 @@ def test_a_question_for_nothing_but_a_title_quotes_how_its_document_begins(quest
     assert [quote.text for quote in quotes] in (begins, ["没有回路的连通图。", "有n个顶点的恰有n-1条边。"])
 
 
+def test_sentences_below_the_heading_that_is_asked_for_are_quoted_together() -> None:
+    manual = (
+        "# The instruments\n\nHeron has a cooled camera. Kestrel is a wide one.\n\n"
+        "# If the shutter sticks\n\nDo not pull the chain. Warm the motor with the lamp. Write it in the log."
+    )
+
+    def similar(question: str, others: Any) -> Any:
+        return {"texts": [[1.0 if word in text else 0.5 for word in ("shutter", "sticks")] for text in others]}
+
+    pieces = evidence(("Manual", manual))
+    quoted = texts(best_quotes("What should I do when the shutter sticks?", pieces, similar=similar))
+    assert quoted[:2] == ["Do not pull the chain.", "Warm the motor with the lamp."]
+
+
 def test_a_sentence_that_overlapping_pieces_of_a_document_share_is_quoted_once():
     pieces = evidence(("Log", "The pump was repaired in May."), ("Log", "The pump was repaired in May. It runs."))
     assert [sentence.text for sentence in split_sentences(pieces)] == ["The pump was repaired in May.", "It runs."]

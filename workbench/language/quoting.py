@@ -194,10 +194,11 @@ class Reader:
         # what follows a question at once answers it
         self.below = np.where(first, 1.0, 0.7)[:, None]
         headed = self.below * self._measure_coverage([sentence.heading for sentence in pool])
-        self.above = np.maximum(
-            self._measure_coverage([sentence.title for sentence in pool]), headed
-        )
+        titled = self._measure_coverage([sentence.title for sentence in pool])
+        self.above = np.maximum(titled, headed)
         self.covered = np.maximum(self.said, 0.8 * self.above)
+        # the sentences below one heading do not repeat one another for its words
+        self.own = np.maximum(self.said, 0.8 * titled)
         self.near = (
             self._measure_meaning(matches)
             if matches is not None and pool
@@ -306,7 +307,7 @@ class Reader:
         quotes = list[int]()
         left = float(BUDGET)
         while rest and len(quotes) < QUOTES and left >= _SHORTEST:
-            repeated = (self.covered * covered) @ self.weights
+            repeated = (self.own * covered) @ self.weights
             fresh = np.maximum(self.near - meant, 0.0) @ self.near_weights
             gains = scores - model["repeated"] * repeated + model["fresh"] * fresh
             row = max(rest, key=lambda n: (gains[n], -n))
