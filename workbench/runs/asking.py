@@ -110,10 +110,11 @@ def _points(review: Any, info: ValidationInfo) -> list[str]:
     )
 
 
-def _printable(name: str) -> str:
+def _printable(name: str, info: ValidationInfo) -> str:
     if any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in name):
         raise RunError(
-            f"{shown(name)} has a line break or another sign that is not printed. Leave it out."
+            f"{info.field_name} is {shown(name)}, "
+            "with a line break or another sign that is not printed. Leave it out."
         )
     return clean(name)
 
