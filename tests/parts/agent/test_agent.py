@@ -151,7 +151,8 @@ def test_the_retrieval_graph_goes_through_the_door_of_every_graph(wb):
     run = agent.ask("Who directed Memento?")
     for point in ("plan", "reflect"):
         [question] = run.questions
-        assert question.at == f"retrieve.review_{point}/1" and "edit" in question.decisions
+        [allowed] = question.request["review_configs"]
+        assert question.at == f"retrieve.review_{point}/1" and "edit" in allowed["allowed_decisions"]
         run.answer(question.answer("approve"))
     assert run.state["documents"][0].metadata["title"] == "Memento"
     again, fork = run.replay(), run.fork()
