@@ -268,7 +268,7 @@ def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) ->
     """Return True where a quotation says a word of the question besides its names, or means nearly the same.
 
     Only those count that have a name of the question, or whose title one of these has. On public questions this refuses
-    0 to 4 % of right answers; without it the takings of a film are answered with those of another.
+    0 to 4 % of right answers; without it the price of one thing is answered with that of another.
     """
     words = " ".join([*question["not_applied"], *question["words"]])
     if not words or not bases:
