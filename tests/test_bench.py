@@ -21,6 +21,8 @@ from workbench.runs.asking import LONGEST_MESSAGE
 from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
 from workbench.session import Workbench
+from workbench.views.blocks import Table
+from workbench.views.comparison import _decided, beside
 from workbench.views.labels import Labels
 from workbench.views.run import answer as drawn_answer
 from workbench.views.run import head
@@ -245,6 +247,29 @@ def test_a_run_that_nobody_was_asked_in_is_forked_to_decide_and_one_stopped_at_i
     shown = plain.evidence._repr_mimebundle_()
     assert plain.evidence == list(plain.evidence) and "The Wedding Banquet" in shown["text/plain"]
     assert "result_id" not in str(shown) and "<td" in shown["text/html"]
+
+
+def test_a_run_without_a_fork_is_compared_with_one_of_the_last_runs(shared_wb: Workbench, stopped: Run) -> None:
+    run = shared_wb.ask("Which films did Ang Lee direct?", kb="film")
+    page = shared_wb.bench(run)
+    assert "What the answer rests on" in run.knowledge().markup
+    page.view = "compare"
+    compared = page.futures.compared
+    assert f'data-do="with" data-of="{stopped.run_id}"' in compared.html and run.run_id not in text(compared)
+    compared.press("with", stopped.run_id)
+    assert "They first differ" in text(compared) and stopped.run_id in text(compared)
+    assert "No model was asked" in run.calls()._repr_html_()
+
+
+def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, asked: Run, stopped: Run) -> None:
+    document = shared_wb.compare(asked, stopped).to_dict()
+    document["claims"] = [{**row, "changes": ["shared"]} for row in document["claims"]]
+    tables = [block.title for block in beside(document, Labels("en")) if isinstance(block, Table)]
+    assert "shared" not in tables[0] and "shared" in " ".join(tables)
+    plan = asked.plans[0]["plan"]
+    edited = plan.replace(plan.steps[0].step_id, objective="another")
+    side = {"action": "edit", "who": "person", "message": "", "note": "", "edits": {"plan": edited.dump()}}
+    assert "~wedding_banquet 0" in _decided({**side, "proposed": {"plan": plan.dump()}}, Labels("en"))
 
 
 def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, asked: Run, stopped: Run) -> None:

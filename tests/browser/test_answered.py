@@ -145,10 +145,11 @@ def test_memory_is_seen_corrected_and_switched_off(notebook: Callable[..., Any],
     nb.resize(1000, 2600)
 
     held = [row["content"] for row in store.memory.view().memories]
-    panel.get_by_role("button", name=correct).first.focus()
+    panel.locator("summary", has_text=correct).first.focus()
     page.keyboard.press("Enter")
-    field = panel.get_by_label(correction)
+    field = panel.get_by_label(correction).first
     expect(field).to_be_focused()
+    assert field.bounding_box()["y"] - panel.locator("summary", has_text=correct).first.bounding_box()["y"] < 60
     field.fill("<b>Anna</b>")
     page.keyboard.press("Enter")
     until(lambda: "<b>Anna</b>" in [row["content"] for row in store.memory.view().memories], "the new version")

@@ -324,24 +324,13 @@ def shows(*doors: Callable[..., Any]) -> None:
         door.__doc__ = f"{door.__doc__}\n        Options:\n{text}\n"
 
 
+_COLUMNS = "message run_id status kb answer error evidence seconds calls tokens money"
+
+
 class Runs(FrameList[Any]):
     """The output of ``map``: a run for each question, or the error with which it could not begin."""
 
-    columns = (
-        *(
-            "message",
-            "run_id",
-            "status",
-            "kb",
-            "answer",
-            "error",
-            "evidence",
-            "seconds",
-            "calls",
-            "tokens",
-        ),
-        "money",
-    )
+    columns = _COLUMNS.split()
 
     def __init__(self, runs: Any = (), questions: Any = ()):
         super().__init__(runs)

@@ -10,6 +10,7 @@ from workbench.errors import RunError, shown
 from workbench.records.prompts import Prompt, make_prompt
 from workbench.records.tape import Effect, places, reply_text
 from workbench.state import Data, Json
+from workbench.views.labels import labels_for
 from workbench.views.markup import cut
 from workbench.views.render import FrameList
 
@@ -73,29 +74,22 @@ class Call(TypedDict):
     why: str
 
 
+_COLUMNS = (
+    "place role node at model prompt input cached output seconds money replayed edited outcome said"
+)
+
+
 class Calls(FrameList[Call]):
     """The calls of a run, in their order; a table in a notebook."""
 
-    columns = (
-        *(
-            "place",
-            "role",
-            "node",
-            "at",
-            "model",
-            "prompt",
-            "input",
-            "cached",
-            "output",
-            "seconds",
-            "money",
-        ),
-        *("replayed", "edited", "outcome", "said"),
-    )
+    columns = _COLUMNS.split()
 
     def rows(self) -> list[Json]:
         """Return a row per call, with the beginning of the reply in the place of its messages."""
         return [{**call, "said": cut(" ".join(call["reply"].split()), 200)} for call in self]
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() if self else labels_for("")("calls_none")
 
     def total(self) -> Json:
         """Return how many calls there are, and the sums of their tokens and money; None where nothing is counted."""

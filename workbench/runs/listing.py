@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from workbench.runs.what_if import WhatIf
     from workbench.runs.workers import Work
-
-_SHOWN = "title answer status created_at kb model tokens money score tags note run_id origin edited"
-"""Columns that a notebook shows."""
+    from workbench.views.runs import RunLines
 
 
 class WorkspaceRuns:
@@ -33,9 +31,7 @@ class WorkspaceRuns:
         """Return the newest runs; ``equals`` narrows by ``session_id``, ``user_id``, ``status`` or ``graph``."""
         return [self._workspace.run(run_id) for run_id in self._ids(limit, equals)]
 
-    def lines(
-        self, limit: int = 100, text: str = "", tag: str = "", **equals: str
-    ) -> Sequence[Json]:
+    def lines(self, limit: int = 100, text: str = "", tag: str = "", **equals: str) -> RunLines:
         """Return what a list shows of each run, in a few queries for all.
 
         Args:
@@ -45,6 +41,8 @@ class WorkspaceRuns:
             equals: the value of a column, as ``status="done"``, ``kb="papers"``, ``graph="my_agent"``,
                 ``session_id="talk"``, or ``origin=run_id`` for what was made of a run, and of that.
         """
+        from workbench.views.runs import RunLines
+
         stored = {
             name: equals[name] for name in equals if name in ("session_id", "user_id", "graph")
         }
@@ -52,7 +50,7 @@ class WorkspaceRuns:
         rows = self._work.lines(self._ids(2**31 if narrowed else limit, stored))
         words = clean(text).casefold().split()
         fitting = [row for row in rows if _fits(row, words, tag, equals)] if narrowed else rows
-        return fitting[: checked_limit(limit)]
+        return RunLines(fitting[: checked_limit(limit)])
 
     def find(self, text: str = "", limit: int = 100, **narrowed: str) -> Sequence[Run]:
         """Return the newest runs that these words and values are in; narrowed as in ``lines``."""
@@ -157,16 +155,11 @@ class WorkspaceRuns:
         return self._work.durable.runs.ids(checked_limit(limit), **wanted)
 
     def _repr_html_(self) -> str:
-        shown = self.to_frame(20).reindex(columns=_SHOWN.split()).fillna("")
-        return str(shown.to_html(index=False))
+        return self.lines()._repr_html_()
 
     def __repr__(self) -> str:
-        def question(row: Data) -> str:
-            read = f", read as {row['query'][:80]!r}" if row["query"] != row["message"] else ""
-            return f"{row['message'][:80]}{read}"
-
         return "\n".join(
-            f"{row['run_id']}  {row['status']:11}  {question(row)}" for row in self.lines()
+            f"{row['run_id']}  {row['status']:11}  {row['message'][:80]}" for row in self.lines()
         )
 
 

@@ -230,7 +230,7 @@ class Run(Recording):
         sources = cited or [piece["metadata"] for piece in self.evidence[:8]]
         documents = [str(source.get("doc_id", "")) for source in sources]
         neighbourhood = around(bases.get(name), documents, f"{self.query}\n{self.answer}")
-        return draw_knowledge(neighbourhood, self._language, self.answer)
+        return draw_knowledge(neighbourhood, self._language, self.answer if cited else "")
 
     @property
     def _language(self) -> Any:

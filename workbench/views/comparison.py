@@ -52,7 +52,7 @@ def beside(document: Data, labels: Labels) -> list[Block]:
     ]
     tables = [
         parts[name][2]
-        for name in sorted(parts, key=lambda name: (name != "claims", parts[name][0] == "same"))
+        for name in sorted(parts, key=lambda name: (parts[name][0] == "same", name != "claims"))
     ]
     blocks = [
         _runs(document, labels),
@@ -230,7 +230,7 @@ def _decided(side: Data, labels: Labels) -> str:
     action = labels(
         "aside", said=labels("did_" + side["action"]), more=reviewer_name(side["who"], labels)
     )
-    return cut(" · ".join([action, *edits, *words]), 400)
+    return cut(" · ".join([action, *map(step_name, edits), *words]), 400)
 
 
 def _cited(side: Data, labels: Labels) -> str:

@@ -57,8 +57,9 @@ def details(request: Data, labels: Labels) -> str:
     """Return what the proposal is about: the steps, the needs, the sections, or what a custom graph says."""
     kind = proposals.kind(request)
     proposal = proposals.proposal(request)
-    if kind == "step":
-        return name_list(proposal["wave"], labels)
+    if kind in ("plan", "step"):
+        planned = [step["step_id"] for step in proposal["plan"]["steps"]]
+        return name_list(proposal.get("wave") or planned, labels)
     if kind == "outline":
         return labels("comma").join(section["title"] for section in proposal["sections"])
     return needs_text([proposal], labels) if kind else proposals.description(request)

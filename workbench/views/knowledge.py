@@ -86,13 +86,15 @@ _APART = 36
 def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     """Draw the entities, those of the answer filled and large, and their relations; its rows are relations.
 
-    An entity of several names has the one that the text has.
+    An entity of several names has the one that the text has; without a text there is no answer yet.
     """
     labels = Labels(language)
     names = {
         i: short(display_name(entity, language, text), _LONGEST_NAME)
         for i, entity in graph.entities.items()
     }
+    state = "answer" if text else "found"
+    of_it = labels(f"of_the_{state}")
     places = _apart(graph.places(), names)
     pairs: dict[frozenset[str], list[Relation]] = {}
     for relation in graph.relations:
@@ -107,15 +109,14 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
         ink = _ink(entity)
         word = _word("type", entity["type"], graph, labels)
         inks.setdefault(f"{ink}-fill", {})[word] = None
-        place = {"place": places[i], "seed": i in graph.seeds, "kind": ink}
-        rows[i] = draw("svg.entity", labels, entity=entity, name=names[i], word=word, **place)
+        place = {"place": places[i], "seed": of_it if i in graph.seeds else "", "kind": ink}
+        rows[i] = draw("svg.entity", entity=entity, name=names[i], word=word, **place)
     under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     height = max([_HEIGHT, *(place.y + 40 for place in taken)])
     legend = [("●", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
-    legend.append(("⬤", "dim", labels("of_the_answer")))
-    return sheet(
-        graph.rows(), Body(lines, rows, _WIDTH, height), labels("knowledge_around"), under, legend
-    )
+    legend.append(("⬤", "dim", of_it))
+    body = Body(lines, rows, _WIDTH, height)
+    return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend)
 
 
 def _apart(places: Mapping[str, tuple[float, float]], names: Mapping[str, str]) -> dict[str, Patch]:

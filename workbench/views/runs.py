@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from workbench.state import Data
+from workbench.state import Data, Json
 from workbench.views.comparison import LETTERS
-from workbench.views.labels import Labels
+from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import Picture, draw
+from workbench.views.render import FrameList
 
 PAGE = 20
 """Runs of one page."""
@@ -49,14 +50,20 @@ def runs_table(
     frame = draw(
         "runs.table",
         labels,
-        marked=len(marked),
-        letters=[*letters.values()],
         sort=sort,
         sorts=SORTS,
-        facts=facts,
         total=total,
         page=page,
         before=page * PAGE,
         shown=len(rows),
+        **look,
     )
     return Picture(frame, drawn)
+
+
+class RunLines(FrameList[Json]):
+    """Lines of runs; a notebook shows the first page of them, each fork below its origin."""
+
+    def _repr_html_(self) -> str:
+        labels = labels_for(self[0]["message"] if self else "")
+        return str(draw("runs.lines", labels, rows=self[:PAGE], total=len(self)))

@@ -60,9 +60,7 @@ class Futures:
         labels = bench.labels
         self.runs = RunTable(labels, bench.wb)
         self.knowledge = Pick()
-        self.compared = Pick(
-            el("div.wb-dim.wb-part", labels("forks_choose")), listener=self._pressed
-        )
+        self.compared = Pick(listener=self._pressed)
         self._compared: list[str] = []
         self.below = ipywidgets.VBox()
         self._regions = {
@@ -83,6 +81,9 @@ class Futures:
             ids = self._compared or _relatives(run)
             if len(ids) > 1:
                 self.show_comparison(self._wb.compare(*ids))
+            else:
+                offered = {"rows": self._wb.runs.lines(7), "here": self._bench.run_id}
+                self.compared.show(draw("futures.offered", self._bench.labels, **offered))
         elif run and document and document["status"] != "running":
             self._show_knowledge(run)
 
@@ -100,6 +101,8 @@ class Futures:
     def _pressed(self, event: Event) -> None:
         if event.kind == "open":
             self._bench.act(lambda: self._open(event.key))
+        elif event.kind == "with":
+            self.runs.ask(do="compare", runs=[self._bench.run_id, event.key])
 
     def _open(self, run_id: str) -> None:
         """Open a run on the bench; one of a recorded graph on its own, below."""

@@ -91,6 +91,7 @@ export default {
         const whole = svg.viewBox.baseVal;
         const [wide, high] = [whole.width, whole.height];
         svg.tabIndex = 0;
+        for (const node of svg.querySelectorAll(".wb-entity")) node.tabIndex = -1; // a click rings the node alone
         const see = (box) => {
           zoomed.set(name, box);
           svg.setAttribute("viewBox", box.join(" "));
@@ -191,7 +192,8 @@ export default {
       if (doing && root.contains(doing)) {
         if (!doing.disabled) {
           acknowledge(doing);
-          tell(doing.dataset.do, doing.dataset.of ?? doing.closest("[data-key]")?.dataset.key ?? "");
+          const field = doing.parentElement.querySelector(":scope > [data-field]"); // what is typed goes with its button
+          tell(field ? `${doing.dataset.do}:${field.value}` : doing.dataset.do, doing.dataset.of ?? doing.closest("[data-key]")?.dataset.key ?? "");
         }
         return true;
       }
@@ -203,7 +205,9 @@ export default {
     root.addEventListener("click", (event) => {
       if (!getSelection()?.toString() || event.target.closest("[data-do]")) press(event.target);
     });
+    root.addEventListener("toggle", (event) => event.target.open && event.target.querySelector(":scope > * > [data-field]")?.focus(), true);
     root.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && event.target.matches("[data-field]") && !event.isComposing) press(event.target.parentElement.querySelector("[data-do]"));
       const option = event.target.closest(OPTIONS);
       if (!option || event.target !== option) return;
       const all = options().filter((option) => option.checkVisibility());

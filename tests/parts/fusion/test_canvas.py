@@ -285,6 +285,15 @@ def test_scoring_and_verification_hold_answers_against_the_canvas(desk):
     assert kinds(found(desk, LEAF, "verification", "site")["site"]) == {}
 
 
+def test_a_review_begins_with_what_is_wrong_and_ends_with_what_states_nothing(desk):
+    entries = list(found(desk, LEAF, "review").values())
+    kinds = [[row["kind"] for row in entry["rows"]] for entry in entries]
+    wrong = [bool({"contradicted", "missing"} & {*kind}) for kind in kinds]
+    silent = [bool(entry["note"]) for entry in entries]
+    assert wrong == sorted(wrong, reverse=True) and silent == sorted(silent)
+    assert True in wrong and True in silent and {*kinds[0][:1]} <= {"contradicted", "missing"}
+
+
 def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
     (tmp_path / "kiln.md").write_text("# Kiln\n\nThe kiln was built in 1911.")
     with Workbench.open(tmp_path / "w", embedding_model="hashing") as wb:

@@ -556,9 +556,10 @@ def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) ->
     *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
     [noted] = wb.memory.view().memories
     page = wb.bench(run, session="s")
-    page.working.memory.list.press("invalidate", noted["id"])
+    page.working.memory.region.press("invalidate", noted["id"])
     assert not wb.memory.view().memories
-    page.working.memory.list.press("undo")
-    page.working.memory.list.press("correct", noted["id"])
-    page.working.memory.text.value = "I don't like comedy films."
+    page.working.memory.region.press("undo")
+    assert 'data-field value="I don&#x27;t like horror films"' in page.working.memory.region.html
+    page.working.memory.region.press("correct: ", noted["id"])
+    page.working.memory.region.press("correct:I don't like comedy films.", noted["id"])
     assert [memory["content"] for memory in wb.memory.view().memories] == ["I don't like comedy films."]

@@ -2,7 +2,8 @@
 
 ``decomposition`` asks what a node presupposes and consists of; ``scoring`` what an answer covers and misses;
 ``explanation`` asks the base, as any question is asked; ``verification`` checks each sentence against the base;
-``review`` orders nodes by their support, the weakest first. A learner's answers are not sources.
+``review`` orders nodes by their support: what is contradicted or missing first, what states nothing last. A learner's
+answers are not sources.
 """
 
 from __future__ import annotations
@@ -341,9 +342,10 @@ def _nearest(sentence: str, text: str) -> str:
 
 
 def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """Return what of each node is weak, the weakest node first; of equals prerequisites first.
+    """Return what of each node is weak; what is contradicted or missing first, nodes that state nothing last.
 
-    A node that a learner has answered is as strong as the best answer; any other as its support.
+    Among these the weakest comes first, of equals the prerequisites. A node that a learner has answered is as strong
+    as the best answer; any other as its support.
     """
     edges = [
         (lower, upper) for upper, needed in desk.needs.items() for lower in needed if lower != upper
@@ -355,8 +357,12 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
         scored = [(answer, answer["score"] or 0.0) for answer in answers] or [_verified(desk, node)]
         entry, score = max(scored, key=lambda pair: pair[1])
         weak = [row for row in entry["rows"] if _WORTH[row["kind"]] < 1]
-        ranked.append((score, layers[node][0], desk.entry(node, weak, score, entry["note"])))
-    return [entry for *_, entry in sorted(ranked, key=lambda row: row[:2])]
+        weak.sort(key=lambda row: [*_WORTH].index(row["kind"]))
+        kinds = {row["kind"] for row in entry["rows"]}
+        right = kinds.isdisjoint(("contradicted", "missing"))
+        place = (not kinds, right, score, layers[node][0])
+        ranked.append((place, desk.entry(node, weak, score, entry["note"])))
+    return [entry for _, entry in sorted(ranked, key=lambda row: row[0])]
 
 
 def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:

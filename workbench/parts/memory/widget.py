@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import ipywidgets
-
 from workbench.parts.memory.views import panel
 from workbench.runs.run import Run
 from workbench.state import Json
 from workbench.views.labels import Labels
-from workbench.widgets.panel import Event, Panel, Pick, display_if
+from workbench.widgets.panel import Event, Panel, Pick
 
 
 class Knew(Panel):
@@ -23,56 +21,33 @@ class Knew(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._read: tuple[str, Any] = ("", ())
-        self._editing = ""
         self._changed = False
         self._held: dict[str, Json] = {}
-        self.list = Pick(listener=self._pressed)
-        self.text = ipywidgets.Text(
-            description=labels("mem_correct_field"), continuous_update=False
-        )
-        self.text.observe(lambda change: self._typed(change.new), "value")
-        self.region = ipywidgets.VBox([self.list, self.text]).add_class("wb-knew")
-        display_if(self.text, False)
+        self.region = Pick(listener=self._pressed).add_class("wb-knew")
 
     def show(self, run: Run, memory: Any) -> bool:
         """Show what a run that is done knew, next to what of it still holds; whether there is anything to show."""
         if self._read[0] != run.run_id:
             self._read = (run.run_id, run.prompt_parts())
             self._changed = False
-            self._close()
         self._held = {row["id"]: row for row in memory.view(run.row["user_id"]).memories}
         picture = panel(self._read[1], self.labels, current=self._held, undo=self._changed)
-        self.list.show(picture)
+        self.region.show(picture)
         return bool(picture.html)
 
     def _pressed(self, event: Event) -> None:
-        memory = self._held.get(event.key)
-        if event.kind == "without":
-            self.ask(without=event.key)
-        elif event.kind == "undo":
-            self._changed = False
+        key = event.key
+        memory = self._held.get(key)
+        kind, _, content = event.kind.partition(":")
+        if kind == "without":
+            self.ask(without=key)
+        elif kind == "undo":
             self._change("undo")
-        elif memory and event.kind == "correct":
-            self._editing = ""
-            self.text.value = memory["content"]
-            self._editing = event.key
-            display_if(self.text, True)
-            self.text.focus()
-        elif memory and event.kind == "invalidate":
-            self._changed = True
-            self._change("invalidate", event.key, self.labels("mem_invalidated"))
-
-    def _typed(self, content: str) -> None:
-        memory = self._held.get(self._editing)
-        if memory and content.strip() and content != memory["content"]:
-            memory_id = self._editing
-            self._changed = True
-            self._close()
-            self._change("edit", memory_id, content)
+        elif memory and kind == "correct" and content.strip() not in ("", memory["content"]):
+            self._change("edit", key, content)
+        elif memory and kind == "invalidate":
+            self._change("invalidate", key, self.labels("mem_invalidated"))
 
     def _change(self, do: str, *args: Any) -> None:
+        self._changed = do != "undo"
         self.ask(**{"do": do, "with": args})
-
-    def _close(self) -> None:
-        self._editing = ""
-        display_if(self.text, False)
