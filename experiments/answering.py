@@ -144,11 +144,15 @@ def questions_of(data: Path, chosen: QuestionSet, limit: int) -> list[dict[str, 
             }
         )
     rows.sort(key=lambda row: row["digest"])
-    halves = [[row for row in rows if row["fits"] is fits][: limit // 2] for fits in (True, False)]
+    halves = [
+        [row for row in rows if row["fits"] is fits][: limit // 2] for fits in (True, False)
+    ]
     return [*halves[0], *halves[1]]
 
 
-def gathered(wb: Workbench, data: Path, work: Path, chosen: QuestionSet, limit: int) -> list[Case]:
+def gathered(
+    wb: Workbench, data: Path, work: Path, chosen: QuestionSet, limit: int
+) -> list[Case]:
     """Return the cases of a set; index and retrieve what ``work`` does not hold yet."""
     if chosen.base not in wb.knowledge.names():
         corpus = [
@@ -256,14 +260,18 @@ def three_sentences(question: str, results: Sequence[Any], base: KnowledgeBase) 
     frequency = Counter(word for held in words for word in held)
     asked = {stem(term) for term in terms(question) if term not in STOP_WORDS}
     weights = {word: np.log(1 + len(pool) / (0.5 + frequency[word])) for word in asked}
-    best = sorted(range(len(pool)), key=lambda n: -sum(weights[word] for word in asked & words[n]))
+    best = sorted(
+        range(len(pool)), key=lambda n: -sum(weights[word] for word in asked & words[n])
+    )
     return Answer(" ".join(pool[n] for n in best[:3]), "quotation")
 
 
 def best_passage(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
     """Quote the first two sentences of the best passage."""
     passages = of_passages(results, 1)
-    return Answer(" ".join(sentences(passages[0]["evidence"])[:2]) if passages else "", "quotation")
+    return Answer(
+        " ".join(sentences(passages[0]["evidence"])[:2]) if passages else "", "quotation"
+    )
 
 
 def ceiling(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
@@ -339,7 +347,9 @@ def scores_of(cases: Sequence[Case], writer: Writer, base: KnowledgeBase, whole:
 
 def without_gold(case: Case) -> Case:
     """Return the case without its gold documents."""
-    kept = [result for result in case.results if result["metadata"].get("doc_id") not in case.gold]
+    kept = [
+        result for result in case.results if result["metadata"].get("doc_id") not in case.gold
+    ]
     return case._replace(results=kept, answerability="UNANSWERABLE")
 
 
@@ -352,7 +362,9 @@ def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> I
     baseline = scores_of(answerable, three_sentences, base, chosen.whole)
     for name, writer in WRITERS.items():
         scores = scores_of(answerable, writer, base, chosen.whole)
-        low, high = interval([a - b for a, b in zip(scores.quality, baseline.quality, strict=True)])
+        low, high = interval(
+            [a - b for a, b in zip(scores.quality, baseline.quality, strict=True)]
+        )
         kinds = ", ".join(f"{kind} {count}" for kind, count in scores.kinds.most_common())
         line = f"  {name:21} {100 * np.mean(scores.quality):5.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]"
         line += (
@@ -360,7 +372,9 @@ def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> I
         )
         line += f"  denials {scores.denials}  ms {1000 * scores.seconds / max(1, len(answerable)):.0f}  ({kinds})"
         if name not in BASELINES and unanswerable:
-            sure = [writer(case.question, case.results, base).kind in SURE for case in unanswerable]
+            sure = [
+                writer(case.question, case.results, base).kind in SURE for case in unanswerable
+            ]
             line += f"  unsure {100 * np.mean(scores.unsure):.0f} %, sure without gold {100 * np.mean(sure):.0f} %"
         yield line
 
@@ -429,7 +443,8 @@ def signals_fitted(rows: Sequence[Seen]) -> dict[str, float]:
     bounds = [(0.0, None)] * len(quoting.SIGNALS)
     found = minimize(loss, np.zeros(len(quoting.SIGNALS)), jac=True, bounds=bounds)
     return {
-        name: round(float(weight), 3) for name, weight in zip(quoting.SIGNALS, found.x, strict=True)
+        name: round(float(weight), 3)
+        for name, weight in zip(quoting.SIGNALS, found.x, strict=True)
     }
 
 

@@ -61,7 +61,9 @@ def indexing(folder: Path) -> None:
         first = seconds(lambda: wb.add_knowledge("film", [films]))
         again = seconds(lambda: wb.add_knowledge("film", [films]))
     print(row("add", f"{first:.1f}", ""))
-    print(row("  added again, unchanged", f"{again:.2f}", f"{again / first:.1%} of the first time"))
+    print(
+        row("  added again, unchanged", f"{again:.2f}", f"{again / first:.1%} of the first time")
+    )
 
 
 def questions(wb: Workbench, rounds: int) -> None:
@@ -104,7 +106,9 @@ def parallel_steps(wb: Workbench) -> None:
         return [query]
 
     steps = [
-        PlanStep(step_id=f"s{n}", objective="", tool="half_a_second", tool_input={"query": f"q{n}"})
+        PlanStep(
+            step_id=f"s{n}", objective="", tool="half_a_second", tool_input={"query": f"q{n}"}
+        )
         for n in range(4)
     ]
     print("\n" + row("four steps of 0.5 s", "seconds", "baseline"))

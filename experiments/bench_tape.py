@@ -20,7 +20,10 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--rounds", type=int, default=5, help="times each question is asked with a tape and without"
+        "--rounds",
+        type=int,
+        default=5,
+        help="times each question is asked with a tape and without",
     )
     run(parser.parse_args().rounds)
 
@@ -70,7 +73,9 @@ def sizes(wb: Workbench) -> None:
     for run in [*wb.runs.list(limit=1000)][-len(QUESTIONS) :]:
         pages = sum(map(len, store.pages(run.run_id)))  # type: ignore[attr-defined]
         bodies = [
-            store.body(run.run_id, r["raw_output_ref"]) for r in run.records if r["raw_output_ref"]
+            store.body(run.run_id, r["raw_output_ref"])
+            for r in run.records
+            if r["raw_output_ref"]
         ]
         kept = len(str(run.records)) + sum(len(str(body)) for body in bodies)
         print(row(run.message[:30], f"{pages / 1000:.1f}", f"{kept / 1000:.0f}"))
@@ -95,7 +100,10 @@ def slow_tools(wb: Workbench) -> None:
     async def fixed(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
         return plan
 
-    options: dict[str, Any] = {"kb": "film", "thresholds": {"min_evidence": 0, "min_top_score": 0}}
+    options: dict[str, Any] = {
+        "kb": "film",
+        "thresholds": {"min_evidence": 0, "min_top_score": 0},
+    }
     live = seconds(lambda: wb.ask("喜宴", **options))
     run = wb.ask("喜宴", **options)
     replay = min(seconds(lambda: wb.replay(run.run_id)) for _ in range(3))

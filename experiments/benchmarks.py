@@ -330,7 +330,9 @@ def write(out: Path, chapters: Mapping[str, str]) -> None:
     kept = dict(split(out.read_text(encoding="utf-8"))) if out.exists() else {}
     kept |= chapters
     titles = [title for title, _ in CHAPTERS.values()]
-    told = "\n\n".join(f"## {title}\n\n{kept[title].strip()}" for title in titles if title in kept)
+    told = "\n\n".join(
+        f"## {title}\n\n{kept[title].strip()}" for title in titles if title in kept
+    )
     out.write_text(f"{HEAD}\n{told}\n", encoding="utf-8")
 
 
@@ -412,7 +414,9 @@ def main(words: Sequence[str] | None = None) -> None:
             title, measure = CHAPTERS[name]
             tell(f"{title} ...")
             body = measure(run)
-            absent = [one.name for one in SETS if one not in run.there()] if name in OF_SETS else []
+            absent = (
+                [one.name for one in SETS if one not in run.there()] if name in OF_SETS else []
+            )
             body += f"\n\nNot measured in this run: {', '.join(absent)}." if absent else ""
             write(options.out, {title: f"{made(_command(options, name))}\n\n{body}"})
     tell(f"written: {options.out}")
@@ -422,9 +426,7 @@ def _command(options: argparse.Namespace, chapter: str) -> str:
     """As it was asked, without the paths of a machine."""
     told = f" --limit {options.limit}" if options.limit else ""
     told += " --million" if options.million else ""
-    return (
-        f"python -m experiments.benchmarks{' DATA' if options.data else ''} --only {chapter}{told}"
-    )
+    return f"python -m experiments.benchmarks{' DATA' if options.data else ''} --only {chapter}{told}"
 
 
 if __name__ == "__main__":

@@ -68,7 +68,9 @@ class Asked:
     id: str
     text: str
     gold: frozenset[str]
-    judged: frozenset[str] | None = None  # the documents that somebody labelled; None: all of them
+    judged: frozenset[str] | None = (
+        None  # the documents that somebody labelled; None: all of them
+    )
 
 
 @dataclass
@@ -97,7 +99,9 @@ def main() -> None:
         help="where to keep the indexes between runs; default: a temporary folder",
     )
     parser.add_argument("--tools", nargs="+", choices=[*OURS], default=[*OURS])
-    parser.add_argument("--plot", type=Path, help="write the reliability diagram to this HTML file")
+    parser.add_argument(
+        "--plot", type=Path, help="write the reliability diagram to this HTML file"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.work or Path(temporary)
@@ -198,13 +202,17 @@ def _cut(
         return Corpus(name, [])
     wanted = frozenset(i for q in asked for i in q.gold)
     lines = [
-        p for p in _lines(data / name / "corpus.jsonl.gz") if not language or p["lang"] == language
+        p
+        for p in _lines(data / name / "corpus.jsonl.gz")
+        if not language or p["lang"] == language
     ]
     lines.sort(key=lambda p: (p["id"] not in wanted, _hash(p["id"])))
     corpus = Corpus(
         f"{name}-{language}" if language else name, [folder / f"{name}{language}.jsonl"], asked
     )
-    kept = [{key: p[key] for key in ("id", "title", "text") if key in p} for p in lines[:passages]]
+    kept = [
+        {key: p[key] for key in ("id", "title", "text") if key in p} for p in lines[:passages]
+    ]
     corpus.paths[0].write_text(
         "".join(json.dumps(p, ensure_ascii=False) + "\n" for p in kept), encoding="utf-8"
     )
@@ -229,7 +237,9 @@ def _alike(data: Path, questions: int) -> Corpus:
     asked = []
     for film in ours:
         mine = tags[film["title"]]
-        gold = frozenset(o["id"] for o in ours if o["id"] != film["id"] and mine & tags[o["title"]])
+        gold = frozenset(
+            o["id"] for o in ours if o["id"] != film["id"] and mine & tags[o["title"]]
+        )
         asked.append(
             Asked(f"alike-{film['id']}", f"films similar to “{film['title']}”", gold, judged)
         )

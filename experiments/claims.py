@@ -159,7 +159,9 @@ def _watched(trial: np.ndarray, others: int) -> bool:
     return others / wealth <= ERROR * LIVE
 
 
-def share(way: str, draw: Draw, n: int, others: int, ties: bool, lift: float, trials: int) -> Share:
+def share(
+    way: str, draw: Draw, n: int, others: int, ties: bool, lift: float, trials: int
+) -> Share:
     """Return the share of trials with a claim, and its interval."""
     random = np.random.default_rng(7)
     count = 0

@@ -123,7 +123,11 @@ def _same_director(films: Sequence[Film]) -> Iterator[tuple[Film, list[Film]]]:
         if len(film["directors"]) == 1:
             yield (
                 film,
-                [other for other in by_director[film["directors"][0]] if other["id"] != film["id"]],
+                [
+                    other
+                    for other in by_director[film["directors"][0]]
+                    if other["id"] != film["id"]
+                ],
             )
 
 
@@ -133,7 +137,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--texts", type=Path, metavar="FOLDER", help="write corpus.jsonl and questions.jsonl there"
+        "--texts",
+        type=Path,
+        metavar="FOLDER",
+        help="write corpus.jsonl and questions.jsonl there",
     )
     folder = parser.parse_args().texts
     films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]

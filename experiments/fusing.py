@@ -106,7 +106,10 @@ def observe(
             alone = {
                 name: ranking(
                     hybrid.rerank(
-                        question, [p for p, _ in hybrid.fuse(question, hits, LEAD, log)], hits, log
+                        question,
+                        [p for p, _ in hybrid.fuse(question, hits, LEAD, log)],
+                        hits,
+                        log,
                     )
                 )
                 for name, hits in (("texts", of_texts), ("graph", of_graph))
@@ -149,7 +152,10 @@ def times(
         return found
 
     taken = np.array(asyncio.run(each()))
-    return (*(1000 * float(m) for m in np.median(taken[:, :3], axis=0)), float(taken[:, 3].mean()))
+    return (
+        *(1000 * float(m) for m in np.median(taken[:, :3], axis=0)),
+        float(taken[:, 3].mean()),
+    )
 
 
 def strategies(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
@@ -160,7 +166,9 @@ def strategies(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
         + "".join(f"{name:>11}" for name in (*SOURCES, *STRATEGIES))
     )
     for name, group in asked.items():
-        rows = [[recall(documents([(s, one.hits[s])]), one.gold) for s in SOURCES] for one in group]
+        rows = [
+            [recall(documents([(s, one.hits[s])]), one.gold) for s in SOURCES] for one in group
+        ]
         rows = [
             row + [recall(documents(one.hits.items(), how), one.gold) for how in STRATEGIES]
             for row, one in zip(rows, group, strict=True)

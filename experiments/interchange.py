@@ -155,7 +155,8 @@ def write_inspect(experiment: Experiment, folder: Path) -> list[Path]:
         members = {
             "_journal/start.json": start,
             **{
-                f"samples/{sample['id']}_epoch_{sample['epoch']}.json": sample for sample in samples
+                f"samples/{sample['id']}_epoch_{sample['epoch']}.json": sample
+                for sample in samples
             },
             "summaries.json": [
                 {name: sample[name] for name in summary if name != "error"}

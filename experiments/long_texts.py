@@ -85,7 +85,8 @@ def plain(base: KnowledgeBase, question: str) -> dict[str, list[str]]:
     rankings["rrf"] = rrf(rankings)
     return {
         name: [
-            str(row["text"]) for row in base.passages([chunk_id for chunk_id, _ in ranking[:FIRST]])
+            str(row["text"])
+            for row in base.passages([chunk_id for chunk_id, _ in ranking[:FIRST]])
         ]
         for name, ranking in rankings.items()
     }
@@ -95,7 +96,9 @@ def index(wb: Workbench, name: str, documents: Iterable[Json]) -> None:
     """Index documents, if they are not there."""
     if name not in wb.knowledge.names():
         path = wb.path / f"{name}.jsonl"
-        lines = (json.dumps({"id": row["doc_id"], "text": row["text"]}) + "\n" for row in documents)
+        lines = (
+            json.dumps({"id": row["doc_id"], "text": row["text"]}) + "\n" for row in documents
+        )
         path.write_text("".join(lines), encoding="utf-8")
         wb.add_knowledge(name, [path])
 
@@ -158,7 +161,9 @@ def measure_novels(data: Path, wb: Workbench, limit: int) -> None:
             gain = f" {apart[name].mean:+.1f} [{apart[name].low:+.1f}, {apart[name].high:+.1f}]"
             decision = apart[name].decision
         cells = " | ".join(f"{m:.1f}" for m in means)
-        print(f"| {name} | {cells} | {mean(values.values()):.1f}{gain} | {decision} |", flush=True)
+        print(
+            f"| {name} | {cells} | {mean(values.values()):.1f}{gain} | {decision} |", flush=True
+        )
 
 
 def main() -> None:
@@ -172,7 +177,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/long_texts"))
     options = parser.parse_args()
     with Workbench.open(options.work) as wb:
-        (measure_talk if options.set == "talk" else measure_novels)(options.data, wb, options.limit)
+        (measure_talk if options.set == "talk" else measure_novels)(
+            options.data, wb, options.limit
+        )
 
 
 if __name__ == "__main__":

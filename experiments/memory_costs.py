@@ -217,12 +217,16 @@ def fill(context: Context, user: str, messages: int) -> str:
     conversation = store.get_or_create_conversation_id(user, "s")
     draw = random.Random(7)
     for number in range(store.count_messages(conversation) // 2, messages // 2):
-        text = f"How old is the {draw.choice(_SUBJECTS)} {draw.choice(_SAID.split('|'))}? #{number}"
+        text = (
+            f"How old is the {draw.choice(_SUBJECTS)} {draw.choice(_SAID.split('|'))}? #{number}"
+        )
         asked = store.append_message(conversation, "user", text)
         told = f"The {draw.choice(_SUBJECTS)} {draw.choice(_SAID.split('|'))}. #{number}"
         store.append_message(conversation, "assistant", told, answers=asked)
     new = store.episodes(conversation)
-    rows = vectors(model, [e[part] for e in new for part in ("user_message", "assistant_message")])
+    rows = vectors(
+        model, [e[part] for e in new for part in ("user_message", "assistant_message")]
+    )
     of = (rows[2 * n].tobytes() + rows[2 * n + 1].tobytes() for n in range(len(new)))
     store.save_vectors(zip((e["id"] for e in new), of, strict=True), model.name)
     return conversation
@@ -309,7 +313,9 @@ def together(conversations: int = AT_ONCE, questions: int = 5, **settings: Any) 
         async def turn(number: int, k: int) -> float:
             asked = f"What about the {_SUBJECTS[(number + k) % len(_SUBJECTS)]}?"
             begun = time.perf_counter()
-            run = await wb.start(asked, kb="reports", user=f"user {number}", session="s").aio.wait()
+            run = await wb.start(
+                asked, kb="reports", user=f"user {number}", session="s"
+            ).aio.wait()
             if run.status != "done":
                 raise RuntimeError(f"A question ended as {run.status}: {run.error}")
             return time.perf_counter() - begun

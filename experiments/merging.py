@@ -209,7 +209,8 @@ def report(asked: Mapping[str, Sequence[Question]]) -> str:
     ]
     for name, questions in asked.items():
         tools = {
-            t: np.mean([worth(q.alone[t], q.gold) for q in questions], axis=0) * 100 for t in ALONE
+            t: np.mean([worth(q.alone[t], q.gold) for q in questions], axis=0) * 100
+            for t in ALONE
         }
         first = max(tools, key=lambda tool: (tools[tool][1], tools[tool][0]))
         apart = by_set[name][best([other for other in asked if other != name])]
@@ -242,7 +243,8 @@ def calibrated(
     ]
     one = fit([row for row in rows if row["fits"]], ["all"])
     weights = {
-        name: round(one.weights["all"] * float(w), 2) for name, w in zip(NAMES, ratios, strict=True)
+        name: round(one.weights["all"] * float(w), 2)
+        for name, w in zip(NAMES, ratios, strict=True)
     }
     model = Logistic(one.bias, weights)
     rest = [row for row in rows if not row["fits"]]

@@ -127,7 +127,11 @@ def scripts(options: Any) -> None:
     asked = list(_lines(options.questions))
     asked = asked[:: max(1, len(asked) // options.limit)] if options.limit else asked
     _row(
-        f"{len(asked)} questions on {options.kb}", "R@1 as asked", "simplified", "R@5", "simplified"
+        f"{len(asked)} questions on {options.kb}",
+        "R@1 as asked",
+        "simplified",
+        "R@5",
+        "simplified",
     )
     index = _unfolded(options.corpus)
     plain = [

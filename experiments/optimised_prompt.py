@@ -69,11 +69,15 @@ class Adapter:
             outputs=traces, scores=scores, trajectories=traces if capture_traces else None
         )
 
-    def scores(self, batch: Sequence[Any], system: str) -> tuple[list[float], list[dict[str, Any]]]:
+    def scores(
+        self, batch: Sequence[Any], system: str
+    ) -> tuple[list[float], list[dict[str, Any]]]:
         """Ask these questions with these instructions."""
         try:
             prompts = {
-                self.role: write_prompt(self.wb, self.role, system, self.folder / "candidate.toml")
+                self.role: write_prompt(
+                    self.wb, self.role, system, self.folder / "candidate.toml"
+                )
             }
             runs = ask_all(self.wb, batch, kb=self.kb, prompts=prompts)
         except Exception as error:  # a candidate that names a slot that there is not, say

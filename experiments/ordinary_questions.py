@@ -30,7 +30,9 @@ def shipped() -> dict[str, list[str]]:
         for path in sorted(reworded.rglob("*.jsonl"))
     }
     negated = {"negation": [row["question"] for row in rows(BLIND / "negation.jsonl")]}
-    return {name: [q for q in asked if q] for name, asked in {**blind, **negated, **again}.items()}
+    return {
+        name: [q for q in asked if q] for name, asked in {**blind, **negated, **again}.items()
+    }
 
 
 def below(folder: Path) -> dict[str, list[str]]:
@@ -44,7 +46,9 @@ def below(folder: Path) -> dict[str, list[str]]:
 def more(question: str) -> list[str]:
     """What a message is read as beyond a question, by the names of ``KINDS``."""
     read = by_rules(question)
-    found = [note["section"] for note in read["noted"]] + ["recall"] * (read["recalls"] is not None)
+    found = [note["section"] for note in read["noted"]] + ["recall"] * (
+        read["recalls"] is not None
+    )
     return found + ["search changed"] * (not read["recalls"] and read["to_search"] != question)
 
 
@@ -72,7 +76,9 @@ def main() -> None:
     for name, asked in sets.items():
         print(row(name, asked))
     for side in "ab":
-        print(row(f"half {side}", [q for asked in sets.values() for q in asked if half(q) == side]))
+        print(
+            row(f"half {side}", [q for asked in sets.values() for q in asked if half(q) == side])
+        )
     if "--show" in sys.argv:
         for q in [q for asked in sets.values() for q in asked if half(q) == "a" and more(q)]:
             print(more(q), q)

@@ -95,7 +95,9 @@ def main() -> None:
         if args.show and score.question["half"] == "fit":
             sys.stdout.write(described(score))
     for half in ("fit", "report"):
-        sys.stdout.write(table(half, [score for score in scores if score.question["half"] == half]))
+        sys.stdout.write(
+            table(half, [score for score in scores if score.question["half"] == half])
+        )
 
 
 def score_all(questions: Iterable[dict[str, Any]]) -> Iterator[Score]:
@@ -116,7 +118,9 @@ def score_all(questions: Iterable[dict[str, Any]]) -> Iterator[Score]:
                 corpora[kb] = "\n".join(
                     f"{path.stem}\n{path.read_text(encoding='utf-8')}" for path in files
                 )
-            run = wb.ask(question["question"], kb=name, session=question["id"], user=question["id"])
+            run = wb.ask(
+                question["question"], kb=name, session=question["id"], user=question["id"]
+            )
             yield score_run(question, run, corpora[kb])
 
 
@@ -130,16 +134,23 @@ def score_run(question: dict[str, Any], run: Run, corpus: str) -> Score:
     whole = all(re.search(right, answer) for right in question["right"])
     clean = whole and not any(re.search(wrong, answer) for wrong in question["wrong"])
     right = clean and is_expected(question, kind)
-    in_evidence = all(re.search(r, evidence) or not re.search(r, corpus) for r in question["right"])
+    in_evidence = all(
+        re.search(r, evidence) or not re.search(r, corpus) for r in question["right"]
+    )
     answerable = question["kind"] in (*SURE, "recommend")
     is_denied = kind == "nothing" and answerable and bool(run.evidence) and in_evidence
     known = f"{corpus}\n{question['question']}\n{json.dumps(understood, ensure_ascii=False)}"
     invented = list(inventions(answer, kind, known, question["right"]))
     heard = conditions_in(understood, route.get("filters"), answer)
-    dropped = [condition for condition in question["conditions"] if not re.search(condition, heard)]
+    dropped = [
+        condition for condition in question["conditions"] if not re.search(condition, heard)
+    ]
     useful = clean and not right and (kind in (*SURE, "closest") or kind == question["kind"])
     counts = (right, useful and bool(question["right"]), is_denied, bool(invented), len(dropped))
-    why = [*(f"invented {text!r}" for text in invented), *(f"dropped {text!r}" for text in dropped)]
+    why = [
+        *(f"invented {text!r}" for text in invented),
+        *(f"dropped {text!r}" for text in dropped),
+    ]
     return Score(question, kind, dict(zip(OUTCOMES, map(int, counts), strict=True)), answer, why)
 
 

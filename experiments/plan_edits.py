@@ -50,7 +50,8 @@ def reorder(plan: Json) -> Json | None:
 def other_tool(plan: Json) -> Json | None:
     """Search by words alone where both were used, and the other way round."""
     return _each(
-        plan, lambda step: {**step, "tool": OTHER[step["tool"]]} if step["tool"] in OTHER else None
+        plan,
+        lambda step: {**step, "tool": OTHER[step["tool"]]} if step["tool"] in OTHER else None,
     )
 
 
@@ -113,7 +114,9 @@ def another_need(plan: Json) -> Json | None:
     criteria = plan.get("acceptance_criteria") or []
     more = [*criteria, plan["problem_statement"]]
     return (
-        {**plan, "acceptance_criteria": more} if plan["problem_statement"] not in criteria else None
+        {**plan, "acceptance_criteria": more}
+        if plan["problem_statement"] not in criteria
+        else None
     )
 
 
@@ -173,7 +176,9 @@ def table(frame: pandas.DataFrame) -> pandas.DataFrame:
         edited = frame[frame["edit"] == name].set_index("question")
         planned = frame[frame["edit"] == "as planned"].set_index("question").loc[edited.index]
         line: Json = {"edit": name, "questions": len(edited)}
-        for measure in [name for name in MEASURES if name in frame and edited[name].notna().any()]:
+        for measure in [
+            name for name in MEASURES if name in frame and edited[name].notna().any()
+        ]:
             scores = {
                 "as planned": planned[measure].dropna().to_dict(),
                 name: edited[measure].dropna().to_dict(),

@@ -128,7 +128,9 @@ def report(
     name: str, rows: Sequence[Asked], scores: Sequence[np.ndarray], level: str = "units"
 ) -> None:
     """Means over questions, of all and by kind, with an interval over conversations where there are several."""
-    values = np.array([recalls(row, found, level) for row, found in zip(rows, scores, strict=True)])
+    values = np.array(
+        [recalls(row, found, level) for row, found in zip(rows, scores, strict=True)]
+    )
     convs = sorted({row.conv for row in rows})
     place = {conv: [n for n, row in enumerate(rows) if row.conv == conv] for conv in convs}
     drawn = np.random.default_rng(0)
@@ -168,7 +170,9 @@ def main() -> None:
         else []
     )
     blind = [
-        row for one in frozen for row in asked(one / "turns.jsonl", one / "questions.jsonl", names)
+        row
+        for one in frozen
+        for row in asked(one / "turns.jsonl", one / "questions.jsonl", names)
     ]
     for name, rows in {"locomo": locomo, "lihua": lihua, "blind": blind}.items():
         if rows:

@@ -173,7 +173,9 @@ class Drawn(SentenceEncoder):
 
     def _near(self, text: str) -> np.ndarray:
         drawn = np.random.Generator(
-            np.random.SFC64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()))
+            np.random.SFC64(
+                int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
+            )
         )
         a, b = self._real[drawn.integers(len(self._real), size=2)]
         near = a + 0.6 * b + drawn.standard_normal(512, np.float32) * (0.9 / 512**0.5)
@@ -331,9 +333,9 @@ def of_a_corpus(
     }
     print(told, file=sys.stderr, flush=True)
     if questions:
-        rows = [json.loads(line)["question"] for line in questions.read_text("utf-8").splitlines()][
-            :limit
-        ]
+        rows = [
+            json.loads(line)["question"] for line in questions.read_text("utf-8").splitlines()
+        ][:limit]
         told |= asked(folder / "kb", rows, settings, tools)
     return told
 
@@ -342,7 +344,9 @@ def of_more(folder: Path, corpus: Path | None) -> dict[str, Any]:
     """What adding costs: to the documents of a real file, or to made ones."""
     if corpus:
         read = (
-            gzip.decompress(corpus.read_bytes()) if corpus.suffix == ".gz" else corpus.read_bytes()
+            gzip.decompress(corpus.read_bytes())
+            if corpus.suffix == ".gz"
+            else corpus.read_bytes()
         )
         return {
             "corpus": corpus.name,
@@ -395,7 +399,9 @@ def table(told: Sequence[dict[str, Any]]) -> str:
     lines = [columns, ["---", *["--:"] * (len(columns) - 1)]]
     lines += [
         [
-            f"{row.get(name, ''):,}" if name in row and name != "figure" else str(row.get(name, ""))
+            f"{row.get(name, ''):,}"
+            if name in row and name != "figure"
+            else str(row.get(name, ""))
             for name in columns
         ]
         for row in told
@@ -449,7 +455,9 @@ def main() -> None:
         help="where the bases are made, and stay to be asked again; otherwise they go",
     )
     parser.add_argument(
-        "--corpus", type=Path, help="measure this set instead, with the settings of the environment"
+        "--corpus",
+        type=Path,
+        help="measure this set instead, with the settings of the environment",
     )
     parser.add_argument("--questions", type=Path, help="its questions")
     parser.add_argument("--more", action="store_true", help="only what adding 61 documents costs")
@@ -471,7 +479,9 @@ def main() -> None:
             print(
                 table(
                     rows(
-                        measure(all_sizes(given.million), given.questions_each, given.tools, folder)
+                        measure(
+                            all_sizes(given.million), given.questions_each, given.tools, folder
+                        )
                     )
                 )
             )

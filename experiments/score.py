@@ -17,7 +17,9 @@ def negations(wb: Workbench) -> list[dict]:
     """Each question asked: ``inverted`` where it cites what must never appear, ``whole`` where it has the rest."""
     found = []
     for gold in rows(BLIND / "negation.jsonl"):
-        run = wb.ask(gold["question"], kb=gold["corpus"], session=uuid.uuid4().hex, incognito=True)
+        run = wb.ask(
+            gold["question"], kb=gold["corpus"], session=uuid.uuid4().hex, incognito=True
+        )
         sources = [run.evidence[c["n"] - 1]["metadata"] for c in run.citations]
         cited = {
             name for s in sources for name in (s.get("doc_id"), s.get("fields", {}).get("编号"))
@@ -44,7 +46,9 @@ def main() -> None:
                 ],
                 vocabulary=None if name == "films" else BLIND / name / "vocabulary.toml",
             )
-            print(eval_answers(wb, name, BLIND / name / "questions.jsonl"), end="\n\n", flush=True)
+            print(
+                eval_answers(wb, name, BLIND / name / "questions.jsonl"), end="\n\n", flush=True
+            )
         denied = negations(wb)
     n = {what: sum(entry[what] for entry in denied) for what in ("inverted", "whole")}
     print(

@@ -136,7 +136,9 @@ def paragraphs(text: str) -> list[str]:
         else:
             said = line.strip().lstrip("> ")
             if opened:
-                found[-1] += ("" if CJK.search(found[-1][-1:]) and CJK.match(said) else " ") + said
+                found[-1] += (
+                    "" if CJK.search(found[-1][-1:]) and CJK.match(said) else " "
+                ) + said
             else:
                 found.append(said)
             opened = True
@@ -318,7 +320,8 @@ def of_report(run: Any) -> Written:
     told = run.report.to_dict()
     pieces = {piece["result_id"]: piece for piece in run.evidence}
     listed = {
-        int(n): line for n, line in re.findall(r"(?m)^\[(\d+)\](.*)$", told["report"]["references"])
+        int(n): line
+        for n, line in re.findall(r"(?m)^\[(\d+)\](.*)$", told["report"]["references"])
     }
     sources = {}
     for citation in told["report_context"]["citations"]:
@@ -354,7 +357,9 @@ def measured(wb: Workbench, topics: Sequence[dict[str, Any]]) -> Iterator[Scored
     for topic in topics:
         print(topic["id"], file=sys.stderr, flush=True)
         base = wb.knowledge.get(topic["corpus"])
-        asked = wb.ask(topic["topic"], kb=topic["corpus"], session=uuid.uuid4().hex, incognito=True)
+        asked = wb.ask(
+            topic["topic"], kb=topic["corpus"], session=uuid.uuid4().hex, incognito=True
+        )
         scored = Scored(topic, judged(topic, of_answer(asked), base))
         if report:
             try:
@@ -428,7 +433,9 @@ def tables(found: Sequence[Scored]) -> str:
         values = [
             {str(n): one[measure] for n, one in enumerate(some) if one} for some in ways.values()
         ]
-        lines.append(f"| {called} | {' | '.join(told(one, measure in SHARES) for one in values)} |")
+        lines.append(
+            f"| {called} | {' | '.join(told(one, measure in SHARES) for one in values)} |"
+        )
     groups = {
         f"{key}: {value}": [s for s in found if s.topic[key] == value]
         for key in ("corpus", "lang")
@@ -546,7 +553,9 @@ def main() -> None:
             ["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True
         ).strip()
         wrong = seen(halves.get("open", ()))
-        parts += [f"**What is wrong in the half that may be looked at**\n{wrong}"] if wrong else []
+        parts += (
+            [f"**What is wrong in the half that may be looked at**\n{wrong}"] if wrong else []
+        )
         text = (
             f"# Reports, at {commit}\n\n`python -m experiments.score_reports`: `data/blind/reports`.\n\n"
             + "\n\n".join(parts)

@@ -107,7 +107,9 @@ def chosen_weights(asked: Mapping[str, Sequence[Question]], weights: np.ndarray)
     """The weights from which no multiple of a single one gains ``GAIN``."""
 
     def total(tried: np.ndarray) -> float:
-        return round(float(sum(judged(questions, tried).sum() for questions in asked.values())), 6)
+        return round(
+            float(sum(judged(questions, tried).sum() for questions in asked.values())), 6
+        )
 
     best = total(weights)
     while True:

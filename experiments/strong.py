@@ -214,7 +214,9 @@ def main() -> None:
         sys.stdout.write(
             frame[["way", "question", "right", "marked", "calls", "answer"]].to_csv(sep="\t")
         )
-    by = frame.groupby("way", sort=False)[["right", "marked", "calls", "steps", "input", "tokens"]]
+    by = frame.groupby("way", sort=False)[
+        ["right", "marked", "calls", "steps", "input", "tokens"]
+    ]
     how = {
         "right": "sum",
         "marked": "sum",

@@ -51,7 +51,9 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--questions", type=int, default=200, help="of each set")
     args = parser.parse_args()
-    rows = [row for name, lang in SETS for row in observed(args.data / name, lang, args.questions)]
+    rows = [
+        row for name, lang in SETS for row in observed(args.data / name, lang, args.questions)
+    ]
     first, second = ([row for row in rows if row["first"] == half] for half in (True, False))
     least = best_share(first)
     sys.stdout.write(
@@ -99,7 +101,9 @@ def claims(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
     ]
     questions.sort(key=lambda q: hashlib.sha256(q["id"].encode()).hexdigest())
     with gzip.open(folder / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
-        corpus = {d["id"]: d for d in map(json.loads, file) if not lang or d["id"].startswith(lang)}
+        corpus = {
+            d["id"]: d for d in map(json.loads, file) if not lang or d["id"].startswith(lang)
+        }
     by_title = defaultdict(list)
     for one in corpus.values():
         by_title[one.get("title", "")].append(one["id"])

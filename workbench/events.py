@@ -163,7 +163,8 @@ _TELLING = (
 def _step(record: Data) -> Json:
     """Return an attempt at a step as the log has it, with what happened inside its tool below it."""
     about = {
-        key: record[key] for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")
+        key: record[key]
+        for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")
     }
     about |= {
         "timestamp": record["started_at"],
@@ -235,7 +236,9 @@ def brief(value: Any) -> Any:
         return _short.repr(dict(value))
     if isinstance(value, list):
         return f"{len(value)} items: {_short.repr(value)}" if value else "0 items"
-    return value if value is None or isinstance(value, (bool, int, float)) else type(value).__name__
+    return (
+        value if value is None or isinstance(value, (bool, int, float)) else type(value).__name__
+    )
 
 
 _short = reprlib.Repr()

@@ -79,12 +79,16 @@ def _kind(annotation: ast.expr) -> Any:
         }.get(annotation.id, Any)
     if isinstance(annotation, ast.Subscript):
         inside = (
-            annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+            annotation.slice.elts
+            if isinstance(annotation.slice, ast.Tuple)
+            else [annotation.slice]
         )
         return _kind(annotation.value)[tuple(map(_kind, inside))]
     if isinstance(annotation, ast.BinOp):
         return typing.Union[_kind(annotation.left), _kind(annotation.right)]  # noqa: UP007
-    return type(None) if isinstance(annotation, ast.Constant) and annotation.value is None else Any
+    return (
+        type(None) if isinstance(annotation, ast.Constant) and annotation.value is None else Any
+    )
 
 
 def check(
@@ -275,7 +279,9 @@ def _row(path: str) -> Json:
     values: Json = {"notebook": path}
     for cell in read.cells:
         if {"parameters", "injected-parameters"} & set(cell.metadata.get("tags", [])):
-            values |= {name: parameter.default for name, parameter in declared(cell.source).items()}
+            values |= {
+                name: parameter.default for name, parameter in declared(cell.source).items()
+            }
     return values | _stored(read.cells)
 
 

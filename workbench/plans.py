@@ -157,7 +157,9 @@ class PlanStep(BaseModel):
     def dependencies(self) -> list[str]:
         """Return the stated dependencies, then those that references imply."""
         return list(
-            dict.fromkeys([*self.depends_on, *(source for source, _ in self.references().values())])
+            dict.fromkeys(
+                [*self.depends_on, *(source for source, _ in self.references().values())]
+            )
         )
 
 
@@ -266,7 +268,8 @@ class Plan(BaseModel):
         while wave := self.ready_steps(records, woken):
             steps += wave
             ended: Any = [
-                {"step_id": step.step_id, "attempt": math.inf, "status": "success"} for step in wave
+                {"step_id": step.step_id, "attempt": math.inf, "status": "success"}
+                for step in wave
             ]
             records += ended
         return steps
@@ -311,7 +314,11 @@ class Plan(BaseModel):
         if step_id not in self.by_id():
             ids = ", ".join(self.by_id()) or "none"
             raise PlanError(
-                [problem(step_id, "step_id", f"No step {step_id!r} in the plan.", f"Known: {ids}.")]
+                [
+                    problem(
+                        step_id, "step_id", f"No step {step_id!r} in the plan.", f"Known: {ids}."
+                    )
+                ]
             )
         old = self.step(step_id).model_dump()
         budget = {
@@ -412,7 +419,9 @@ class Plan(BaseModel):
                 if fault := unkeepable({field: value}):
                     message = f"Step {place}: {fault}."
                     fix = "Give plain, short JSON values."
-                    yield problem(name, field, message, fix, "unkeepable", place=place, fault=fault)
+                    yield problem(
+                        name, field, message, fix, "unkeepable", place=place, fault=fault
+                    )
             if (length := len(name)) > _LONGEST_ID:
                 message = f"Step {place} has an id of {length:,} characters."
                 yield problem(
@@ -511,7 +520,9 @@ def unkeepable(value: Any, longest: int = 10_000) -> str:
         if isinstance(item, Mapping):
             if not all(isinstance(name, str) for name in item):
                 return f"{where} has a name that is no text"
-            waiting += [(f"{where}.{name[:40]}", depth + 1, inner) for name, inner in item.items()]
+            waiting += [
+                (f"{where}.{name[:40]}", depth + 1, inner) for name, inner in item.items()
+            ]
             waiting += [(f"{where}, a name,", depth, name) for name in item]
         elif isinstance(item, list | tuple):
             waiting += [
@@ -553,7 +564,9 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
     [('z', []), ('b', ['z'])]
     """
     if names:
-        return plan.model_copy(update={"steps": [step_renamed(step, names) for step in plan.steps]})
+        return plan.model_copy(
+            update={"steps": [step_renamed(step, names) for step in plan.steps]}
+        )
     return plan
 
 
@@ -594,16 +607,27 @@ def fresh_id(plan: Plan, label: str) -> str:
 def plan_edit(before: Data | None, after: Data) -> dict[str, list[str]]:
     """Return the ids of the steps that differ between two plans (as JSON): ``added``, ``removed``, ``changed``."""
     if not before:
-        return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
+        return {
+            "added": [step["step_id"] for step in after["steps"]],
+            "removed": [],
+            "changed": [],
+        }
     diff = Plan.load(before).diff(Plan.load(after))
-    return {"added": diff["added"], "removed": diff["removed"], "changed": sorted(diff["changed"])}
+    return {
+        "added": diff["added"],
+        "removed": diff["removed"],
+        "changed": sorted(diff["changed"]),
+    }
 
 
 def last_records(records: Records) -> dict[str, ExecutionRecord]:
     """Return the newest attempt of each step."""
     last: dict[str, ExecutionRecord] = {}
     for record in records:
-        if record["step_id"] not in last or record["attempt"] >= last[record["step_id"]]["attempt"]:
+        if (
+            record["step_id"] not in last
+            or record["attempt"] >= last[record["step_id"]]["attempt"]
+        ):
             last[record["step_id"]] = record
     return last
 
@@ -634,7 +658,9 @@ def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tu
         {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
     )
     calls_made = {
-        call_key(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped
+        call_key(r["tool"], r["raw_input"])
+        for step_id, r in last.items()
+        if step_id not in skipped
     }
     return calls_made | {
         call_key(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep
@@ -645,7 +671,8 @@ def work_seconds(records: Records) -> float:
     """Return the elapsed work time: the union of the attempts' intervals: parallel steps count once, pauses never."""
     ran = [record for record in records if record["duration_ms"] > 0]
     spans = sorted(
-        (datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in ran
+        (datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000)
+        for r in ran
     )
     total = 0.0
     reached = float("-inf")

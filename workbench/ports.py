@@ -213,7 +213,9 @@ class KnowledgeBase(Protocol):
         Words are compared by what they mean where the base can tell.
         """
 
-    def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
+    def passages(
+        self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()
+    ) -> list[Passage]:
         """Return the passages of these ids, in this order, then every passage of these documents, by position.
 
         Unknown ids are left out.
@@ -321,7 +323,11 @@ class Planner(Protocol):
     """Makes a plan for a query; deterministic unless it says otherwise in ``plan.metadata``."""
 
     async def __call__(
-        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Tools
+        self,
+        query: str,
+        decision: RouteDecision,
+        knowledge: Sequence[KnowledgeBase],
+        tools: Tools,
     ) -> Plan:
         """Return a plan that is valid for these tools."""
 
@@ -606,7 +612,13 @@ async def call_reflector(
     stop = new["stop_reason"] or (
         "no_further_action" if new["should_continue"] else "quality_satisfied"
     )
-    return {**new, "should_continue": False, "next_steps": [], "activate": [], "stop_reason": stop}
+    return {
+        **new,
+        "should_continue": False,
+        "next_steps": [],
+        "activate": [],
+        "stop_reason": stop,
+    }
 
 
 async def call_merger(context: Context, query: str, evidence: Sequence[Any]) -> list[Any]:

@@ -287,7 +287,9 @@ class Workbench(Extended):
         for name, chat in self._chats.items():
             from workbench.models.chat import close_chat_model
 
-            if not name.startswith(PREFIX):  # an object that the user opened is closed by the user
+            if not name.startswith(
+                PREFIX
+            ):  # an object that the user opened is closed by the user
                 await close_chat_model(chat)
 
     # asking

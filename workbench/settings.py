@@ -229,7 +229,9 @@ class Settings(BaseSettings):
         0, ge=0, description="tokens that the models of one run may use; 0: no limit"
     )
     money_budget: float = Field(
-        0, ge=0, description="money that the models of one run may cost, by the prices; 0: no limit"
+        0,
+        ge=0,
+        description="money that the models of one run may cost, by the prices; 0: no limit",
     )
     rerank_model: str = Field(
         "auto",
@@ -337,7 +339,10 @@ class Settings(BaseSettings):
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """For a notebook that shows them: no user and no password in an address."""
         for name, value in super().__repr_args__():
-            yield name, re.sub(r"(?<=://)[^/\s]*@", "", value) if isinstance(value, str) else value
+            yield (
+                name,
+                re.sub(r"(?<=://)[^/\s]*@", "", value) if isinstance(value, str) else value,
+            )
 
     def role_model(self, role: str) -> str:
         """Return the name of the role's model, "" for its deterministic default.
@@ -398,7 +403,9 @@ class Settings(BaseSettings):
 @cache
 def all_settings() -> type[Settings]:
     """Return the class with the settings of the core and of every installed part."""
-    mixins = [load(f"{part.package}.{part.settings}") for part in parts().values() if part.settings]
+    mixins = [
+        load(f"{part.package}.{part.settings}") for part in parts().values() if part.settings
+    ]
     return create_model("Settings", __base__=(Settings, *mixins))
 
 

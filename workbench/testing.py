@@ -111,7 +111,9 @@ class MemoryKnowledge(KnowledgeBase):
         rows = [[float(term in terms(own)) for term in wanted] for own in texts]
         return Words(words=wanted, weights=weights, rarity=weights, texts=rows)
 
-    def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
+    def passages(
+        self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()
+    ) -> list[Passage]:
         """Return one passage a document."""
         ids = [*(chunk_id.rpartition("#")[0] for chunk_id in chunk_ids), *doc_ids]
         return [

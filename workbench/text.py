@@ -50,7 +50,9 @@ def compile_words(pattern: str) -> re.Pattern[str]:
 
 
 def _any(names: dict[str, tuple[str, float]]) -> str:
-    return "|".join(sorted(filter(re.compile(r"[^$€£¥]+").fullmatch, names), key=len, reverse=True))
+    return "|".join(
+        sorted(filter(re.compile(r"[^$€£¥]+").fullmatch, names), key=len, reverse=True)
+    )
 
 
 UNIT = rf"(?:(?!(?-i:G)(?!B))(?:{_any(SIZES)})(?:(?<=[a-z])s)?(?![a-z]))"
@@ -349,7 +351,9 @@ def content_terms(text: str) -> list[str]:
     """
     content = dict.fromkeys(terms(STOP_WORDS_ZH.sub(" ", text)))
     return [
-        term for term in content if term not in STOP_WORDS and (len(term) > 1 or not term.isascii())
+        term
+        for term in content
+        if term not in STOP_WORDS and (len(term) > 1 or not term.isascii())
     ]
 
 
@@ -476,7 +480,9 @@ def days(text: str) -> list[tuple[int, int, Day]]:
     for pattern in _PATTERNS:
         for match in pattern.finditer(text):
             day = Day(int(match["y"] or 0), month_number(match["m"]), int(match["d"]))
-            free = all(match.end() <= start or end <= match.start() for start, end, _ in days_found)
+            free = all(
+                match.end() <= start or end <= match.start() for start, end, _ in days_found
+            )
             # in a leap year, as the year may not be said
             if free and 1 <= day.month <= 12 and 1 <= day.day <= monthrange(2000, day.month)[1]:
                 days_found.append((match.start(), match.end(), day))
@@ -552,7 +558,9 @@ def iso(value: object) -> str:
         if match := pattern.fullmatch(text):
             return f"{match['y']}-{month_number(match['m']):02}"
     day = read_day(text)
-    return f"{day.year}-{day.month:02}-{day.day:02}" if day and day.year and _is_date(text) else ""
+    return (
+        f"{day.year}-{day.month:02}-{day.day:02}" if day and day.year and _is_date(text) else ""
+    )
 
 
 def _is_date(text: str) -> bool:

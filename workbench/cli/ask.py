@@ -86,7 +86,13 @@ def ask(
 @_stream
 @paged
 def resume(
-    page: Page, run_id: str, edit: Any, respond: str | None, note: str, stream: bool, **flags: bool
+    page: Page,
+    run_id: str,
+    edit: Any,
+    respond: str | None,
+    note: str,
+    stream: bool,
+    **flags: bool,
 ) -> int:
     """Answer a paused run, or continue an interrupted one.
 

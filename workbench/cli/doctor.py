@@ -42,7 +42,9 @@ def doctor(page: Page, ask: bool) -> int:
     checks = list(examine(page.workspace, ask))
     healthy = all(check.state != "problem" for check in checks)
     document = {"ok": healthy, "checks": [check._asdict() for check in checks]}
-    rows = ((SIGNS[c.state], c.name, c.detail + (f"\n→ {c.fix}" if c.fix else "")) for c in checks)
+    rows = (
+        (SIGNS[c.state], c.name, c.detail + (f"\n→ {c.fix}" if c.fix else "")) for c in checks
+    )
     page.table(document, (":status", "what:strong", "found"), rows)
     return DONE if healthy else FAILED
 
@@ -76,7 +78,9 @@ def _full_text() -> Check:
         with sqlite3.connect(":memory:") as connection:
             connection.execute("CREATE VIRTUAL TABLE found USING fts5(text)")
     except sqlite3.OperationalError as error:
-        fix = "Use a Python whose SQLite has FTS5; those of python.org, conda-forge and Debian do."
+        fix = (
+            "Use a Python whose SQLite has FTS5; those of python.org, conda-forge and Debian do."
+        )
         return Check(
             "full text search", "problem", f"SQLite {sqlite3.sqlite_version}: {error}", fix
         )
@@ -159,7 +163,10 @@ def _workspace(workspace: Path, _: Settings) -> Iterator[Check]:
     place = workspace if workspace.exists() else workspace.absolute().parent
     if workspace.exists() and not workspace.is_dir():
         yield Check(
-            "workspace", "problem", f"{workspace} is a file", "Name a folder with --workspace DIR."
+            "workspace",
+            "problem",
+            f"{workspace} is a file",
+            "Name a folder with --workspace DIR.",
         )
     elif not os.access(place, os.W_OK):
         yield Check(
@@ -190,7 +197,9 @@ def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
         yield Check(left["kind"], "note", left["detail"], "workbench gc --yes")
     yield from (Check(entry["kind"], "note", entry["detail"]) for entry in to_inspect(library))
     faults = list(faults_of(workspace, settings))
-    yield from (Check(fault["what"], "problem", fault["detail"], fault["fix"]) for fault in faults)
+    yield from (
+        Check(fault["what"], "problem", fault["detail"], fault["fix"]) for fault in faults
+    )
     if not faults:
         yield Check("files", "ok", "databases and indexes are whole")
 

@@ -145,7 +145,9 @@ def decide(page: Page, run: Run) -> Json | None:
 
 
 def _prompt(text: str, **more: Any) -> str:
-    return str(click.prompt(text, prompt_suffix=" ", err=True, show_default=False, **more)).strip()
+    return str(
+        click.prompt(text, prompt_suffix=" ", err=True, show_default=False, **more)
+    ).strip()
 
 
 def _choose(page: Page, labels: Labels) -> str:
@@ -236,7 +238,9 @@ def finish(page: Page, document: Document, parts: tuple[str, ...], streamed: str
         page.show(outline(document, ("head", *parts)))
         return code
     shown = streamed.strip() and streamed.strip() == (document["answer"] or "").strip()
-    page.show(outline(document, tuple(part for part in parts if not (shown and part == "answer"))))
+    page.show(
+        outline(document, tuple(part for part in parts if not (shown and part == "answer")))
+    )
     alone = "head" not in parts
     if alone and (read := reading_text(document, labels)):
         page.say(read, "dim")

@@ -34,7 +34,9 @@ def compare(page: Page, run_ids: tuple[str, ...]) -> None:
 class Decision(JsonFile):
     """A decision: an action that needs no more, or what a file says."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
         """Return the decision as a mapping."""
         if value in ("approve", "reject"):
             return {"action": value}

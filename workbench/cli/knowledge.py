@@ -66,7 +66,9 @@ def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
     if page.as_json:
         page.result({**asdict(report), "counts": counts})
         return
-    numbers = {name: getattr(report, name) for name in ("added", "changed", "deleted", "unchanged")}
+    numbers = {
+        name: getattr(report, name) for name in ("added", "changed", "deleted", "unchanged")
+    }
     summary = (
         " · ".join(f"{number:,} {name}" for name, number in numbers.items() if number)
         or "nothing there"
@@ -122,7 +124,11 @@ def list_(page: Page) -> int:
             page.say(f"✗ {name}: {text}")
     counted = list(bases[0]["counts"]) if bases else []
     rows = [
-        (base["name"], *(f"{base['counts'][what]:,}" for what in counted), base["embedding_model"])
+        (
+            base["name"],
+            *(f"{base['counts'][what]:,}" for what in counted),
+            base["embedding_model"],
+        )
         for base in bases
     ]
     columns = ("name:code", *(f"{what}:number" for what in counted), "embeddings")
@@ -143,7 +149,9 @@ def inspect(page: Page, name: str) -> None:
 
 @kb.command()
 @_name
-@click.option("--as-of", default="", metavar="DATE", help="Only documents that hold on that date.")
+@click.option(
+    "--as-of", default="", metavar="DATE", help="Only documents that hold on that date."
+)
 @click.option("--known", default="", metavar="DATE", help="Only what was known by then.")
 @paged
 def facts(page: Page, name: str, as_of: str, known: str) -> None:

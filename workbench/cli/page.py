@@ -42,7 +42,9 @@ class Pair(click.ParamType):
 
     name = "field=value"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
         """Split the field from its value."""
         field, sign, text = str(value).partition("=")
         if not field or not sign:
@@ -65,7 +67,9 @@ class JsonFile(click.ParamType):
     def __init__(self, example: str):
         self._example = example
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
         """Read the object."""
         try:
             with click.open_file(value, encoding="utf-8") as file:
@@ -157,7 +161,11 @@ class Page:
             self.say(line)
 
     def table(
-        self, document: Any, columns: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""
+        self,
+        document: Any,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        empty: str = "",
     ) -> None:
         """Print the one document of ``--json``, or rows under columns (``name`` or ``name:kind``), or why none are."""
         from workbench.views.blocks import Column, Table
@@ -275,7 +283,9 @@ class Main(click.Group):
         sys.exit(_run(super().main, words, prog_name or "workbench", extra, "--json" in words))
 
 
-def _run(main: Callable[..., Any], words: list[str], name: str, extra: Json, as_json: bool) -> int:
+def _run(
+    main: Callable[..., Any], words: list[str], name: str, extra: Json, as_json: bool
+) -> int:
     try:
         return main(words, name, **{**extra, "standalone_mode": False}) or DONE
     except click.UsageError as error:
@@ -297,7 +307,9 @@ def _run(main: Callable[..., Any], words: list[str], name: str, extra: Json, as_
         if os.environ.get("WORKBENCH_TRACEBACK"):
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
-        message = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno}). "
+        message = (
+            f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno}). "
+        )
         return _fail(
             error,
             message + "This is a fault of workbench; WORKBENCH_TRACEBACK=1 shows all of it.",

@@ -51,7 +51,9 @@ def _calls(page: Page, calls: Calls) -> None:
         page.result({"calls": calls})
         return
     for call in calls:
-        counted = f"{call['input']} + {call['output']} tokens" if call["input"] is not None else ""
+        counted = (
+            f"{call['input']} + {call['output']} tokens" if call["input"] is not None else ""
+        )
         facts = [call["at"], call["model"], call["prompt"], counted, f"{call['seconds']:.3f} s"]
         click.echo(f"{call['place']}: {', '.join(filter(None, facts))}  {call['key']}")
         for kind, text in [
@@ -150,7 +152,9 @@ def remove(page: Page, run_ids: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("run_id", default="")
-@click.option("--good/--bad", "good", default=None, help="What you think of the answer of RUN_ID.")
+@click.option(
+    "--good/--bad", "good", default=None, help="What you think of the answer of RUN_ID."
+)
 @click.option("--withdraw", is_flag=True, help="Take back what was said of it.")
 @click.option("--note", default="", help="In words.")
 @paged
@@ -194,7 +198,8 @@ def backup(page: Page, path: Path) -> None:
     """Copy the workspace into the new folder PATH; runs may be at work meanwhile."""
     with page.open() as wb:
         page.give(
-            {"path": str(wb.backup(path))}, f"✓ Copied to {path}. It opens with --workspace {path}."
+            {"path": str(wb.backup(path))},
+            f"✓ Copied to {path}. It opens with --workspace {path}.",
         )
 
 

@@ -111,7 +111,8 @@ class Side:
             numbers = dict.fromkeys(map(int, cited))
             if key := fold(bare):
                 by_text.setdefault(
-                    key, {"text": bare, "citations": [sources[n] for n in numbers if n in sources]}
+                    key,
+                    {"text": bare, "citations": [sources[n] for n in numbers if n in sources]},
                 )
         return by_text
 
@@ -277,7 +278,9 @@ class Comparison(Shown):
         for piece in self.evidence:
             row = {**piece}
             del row["changes"], row["sides"]
-            row |= {f"change_{LETTERS[n]}": change for n, change in enumerate(piece["changes"], 1)}
+            row |= {
+                f"change_{LETTERS[n]}": change for n, change in enumerate(piece["changes"], 1)
+            }
             for letter, side in zip(LETTERS, piece["sides"], strict=False):
                 place = side or {"rank": None, "score": None, "found_by": []}
                 row[f"rank_{letter}"] = place["rank"]

@@ -124,7 +124,9 @@ def graft_edits(
     if not isinstance(steps, Mapping) or not steps:
         raise RunError('Name the steps to take and the run of each: {"step_2": run}.')
     wanted = [(run, step_id) for step_id, runs in steps.items() for run in runs]
-    sources = {run.run_id: run for run in [*([base] if base else []), *(run for run, _ in wanted)]}
+    sources = {
+        run.run_id: run for run in [*([base] if base else []), *(run for run, _ in wanted)]
+    }
     plans = {run_id: _plan(run) for run_id, run in sources.items()}
     for run, step_id in wanted:
         if step_id not in plans[run.run_id].by_id():
@@ -165,7 +167,9 @@ def _plan(run: Recording) -> Plan:
 def _unconditional(plan: Plan, ran: set[str]) -> Plan:
     """Return the plan with the condition removed of each step that ran in its run: that is why it was taken."""
     steps = [
-        s.model_copy(update={"condition": "always"}) if ran >= {s.step_id, *s.dependencies()} else s
+        s.model_copy(update={"condition": "always"})
+        if ran >= {s.step_id, *s.dependencies()}
+        else s
         for s in plan.steps
     ]
     return plan.model_copy(update={"steps": steps})

@@ -26,7 +26,10 @@ def to_agent_inbox(request: Request) -> Json:
     """
     allowed = proposals.allowed(request)
     return {
-        "action_request": {"action": proposals.point(request), "args": proposals.in_force(request)},
+        "action_request": {
+            "action": proposals.point(request),
+            "args": proposals.in_force(request),
+        },
         "config": {
             "allow_ignore": "reject" in allowed,
             "allow_respond": "respond" in allowed,

@@ -70,7 +70,9 @@ class RetrieveAgent:
                 self.input(query, thread_id, run_id), context=replace(self.context, runs=runs)
             )
             log = [
-                event["execution_log"] for event in runs.events(run_id) if "execution_log" in event
+                event["execution_log"]
+                for event in runs.events(run_id)
+                if "execution_log" in event
             ]
         finally:
             runs.close()

@@ -89,7 +89,9 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     )
     if state.get("noted") and runtime.context.tape.mode == "live" and not state.get("partial"):
         keep = required("nodes", "keep", "memory")
-        keep(runtime.context.memory, state, runtime.context.settings.role_model("memory") or RULES)
+        keep(
+            runtime.context.memory, state, runtime.context.settings.role_model("memory") or RULES
+        )
     result = {**state, **change}
     runs.save_result(run_id, {key: result[key] for key in RESULT_KEYS if key in result})
     return change

@@ -11,7 +11,14 @@ from typing import NamedTuple
 from workbench.extensions import provided
 from workbench.ports import Context
 from workbench.records.tape import Tape
-from workbench.state import Data, Enrichment, ExecutionRecord, Json, RetrievalResult, RetrievalState
+from workbench.state import (
+    Data,
+    Enrichment,
+    ExecutionRecord,
+    Json,
+    RetrievalResult,
+    RetrievalState,
+)
 from workbench.tools.tool import StepLog
 
 STEP = "enrichment"

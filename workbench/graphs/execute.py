@@ -197,7 +197,9 @@ async def _call(
     step: PlanStep, inputs: Json, task: StepTask, context: Context, log: StepLog
 ) -> BaseModel:
     tool = context.tools[step.tool]
-    base = dated(context.searched.get(inputs.get("kb_prefix") or task["kb_prefix"]), task["dates"])
+    base = dated(
+        context.searched.get(inputs.get("kb_prefix") or task["kb_prefix"]), task["dates"]
+    )
     return shown_results(await tool(read_input(tool, inputs), base, log), base)
 
 
@@ -272,7 +274,11 @@ def make_record(
         error=clean(error) if error else None,
         started_at=started_at,
         duration_ms=round(seconds * 1000, 3),
-        input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(args)},
+        input_summary={
+            "tool": step.tool,
+            "objective": step.objective,
+            "input_keys": sorted(args),
+        },
         output_summary=summary,
         raw_input={**args, **long},
         raw_output_ref=f"{step.step_id}/{attempt}" if body else None,

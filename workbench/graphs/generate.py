@@ -94,7 +94,9 @@ def _remembered(state: Data, language: str) -> str:
 def written_from(state: Data, context: Context) -> str:
     """Return the evidence for the writer under its numbers: first what met a need or is pinned, nothing of score 0."""
     evidence = merged_evidence(state)
-    met = {result_id for entry in _needs(state) for result_id in entry["by"] if entry["met"] >= MET}
+    met = {
+        result_id for entry in _needs(state) for result_id in entry["by"] if entry["met"] >= MET
+    }
     met |= {piece["result_id"] for piece in evidence if met and piece["metadata"].get("pinned")}
     numbers = [n for n, piece in enumerate(evidence, 1) if piece["score"] > 0]
     # stable: the rest stays in its order
@@ -118,7 +120,9 @@ def findings(state: Data) -> str:
     if conclusion := str(_judged(state).get("conclusion") or ""):
         return _with_numbers(conclusion, state)
     for entry in _needs(state):
-        by = " ".join(f"[{places[result_id]}]" for result_id in entry["by"] if result_id in places)
+        by = " ".join(
+            f"[{places[result_id]}]" for result_id in entry["by"] if result_id in places
+        )
         met = f"met by {by}" if by else "met"
         lines.append(f"- {entry['need']}: {met if entry['met'] >= MET else 'not found'}")
     if lines:
@@ -297,7 +301,9 @@ def merged_evidence(state: Data) -> list[RetrievalResult]:
 async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answer:
     """Let the writer's model answer, chunk by chunk as it sends them."""
     context = runtime.context
-    text, citations, unknown = cite("".join(await _spoken(state, runtime)), merged_evidence(state))
+    text, citations, unknown = cite(
+        "".join(await _spoken(state, runtime)), merged_evidence(state)
+    )
     if not text.strip():
         server = server_name(context.models["writer"])
         raise ModelError(
@@ -417,7 +423,9 @@ async def supported(
 
 def _counted(statement: Support, counts: Collection[float]) -> Support:
     """Return a statement without a source as supported, where each of its numbers was counted in the corpus."""
-    numbers = read_numbers(statement.sentence) if statement.verdict == "uncited" and counts else []
+    numbers = (
+        read_numbers(statement.sentence) if statement.verdict == "uncited" and counts else []
+    )
     if not numbers or not all(
         number.low == number.high and number.low in counts for number in numbers
     ):
@@ -454,7 +462,9 @@ def _groups(
     cited = set[int]()
     for statement in statements:
         pieces = [evidence[n - 1] for n in sorted(cited | {*statement.cited})]
-        if group and (len(group) == _SENTENCES or len(evidence_text(pieces, sys.maxsize)) > limit):
+        if group and (
+            len(group) == _SENTENCES or len(evidence_text(pieces, sys.maxsize)) > limit
+        ):
             yield group
             group = []
             cited = set()
@@ -468,7 +478,8 @@ async def _by_model(
 ) -> dict[str, str]:
     cited = sorted({n for statement in group for n in statement.cited})
     lines = [
-        f"{each.sentence} (cites {', '.join(map(str, each.cited)) or 'nothing'})" for each in group
+        f"{each.sentence} (cites {', '.join(map(str, each.cited)) or 'nothing'})"
+        for each in group
     ]
     slots = {
         "sentences": numbered(lines),

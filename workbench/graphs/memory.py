@@ -42,7 +42,10 @@ async def standing_alone(state: Data, context: Context, message: str = "") -> st
         or wished_in(state) == []
     ):
         return ""
-    slots = {"history": history_text(history, context.settings.history_window), "message": message}
+    slots = {
+        "history": history_text(history, context.settings.history_window),
+        "message": message,
+    }
     reply = await ask_model(context, "follow_up", StandsAlone, slots, question=message)
     return " ".join(reply.form.question.split()) if reply.form else ""
 

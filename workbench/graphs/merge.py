@@ -14,7 +14,13 @@ from workbench.graphs.roles import rules_bind
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, parse_workers
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.ports import Bases, Context, RunLog, call_merger
-from workbench.records.figures import Identity, ResultsByStep, identity, retrieval_seconds, winners
+from workbench.records.figures import (
+    Identity,
+    ResultsByStep,
+    identity,
+    retrieval_seconds,
+    winners,
+)
 from workbench.state import (
     Data,
     Evidence,
@@ -70,7 +76,9 @@ def merge_signals(results_by_step: ResultsByStep) -> dict[Identity, dict[str, fl
             if tool not in evidence:
                 continue
             tools.add(tool)
-            evidence[tool][key] = max(evidence[tool].get(key, 0.0), log_odds_share(result["score"]))
+            evidence[tool][key] = max(
+                evidence[tool].get(key, 0.0), log_odds_share(result["score"])
+            )
             if tool == SEARCH and place == 0:
                 first.add(key)
             steps = result["metadata"].get("chain", {}).get("steps", [])
@@ -175,7 +183,8 @@ def _runs(
 def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
     """Return the debug events of a merge: the run of each worker with its evidence, the context, and the whole."""
     by_id = {
-        result["result_id"]: (n, result) for n, result in enumerate(merged["retrieval_results"], 1)
+        result["result_id"]: (n, result)
+        for n, result in enumerate(merged["retrieval_results"], 1)
     }
     rag_runs = []
     for run in runs:
@@ -205,12 +214,16 @@ def marked(
 
     def sign(result: RetrievalResult) -> RetrievalResult:
         pinned = marks.get("/".join(identity(result))) == "pinned"
-        return {**result, "metadata": {**result["metadata"], "pinned": True}} if pinned else result
+        return (
+            {**result, "metadata": {**result["metadata"], "pinned": True}} if pinned else result
+        )
 
     def keep(result: RetrievalResult) -> bool:
         return marks.get("/".join(identity(result))) != "struck"
 
-    return {step: [*map(sign, filter(keep, results))] for step, results in results_by_step.items()}
+    return {
+        step: [*map(sign, filter(keep, results))] for step, results in results_by_step.items()
+    }
 
 
 def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalResult]:
@@ -304,7 +317,9 @@ def _in_order(
 
 def _merged(results: list[RetrievalResult], statistics: Data, max_characters: int) -> Merged:
     """Return these pieces as the numbered sources of a context, with statistics."""
-    sources = _fitting([_source(n, result) for n, result in enumerate(results, 1)], max_characters)
+    sources = _fitting(
+        [_source(n, result) for n, result in enumerate(results, 1)], max_characters
+    )
     context = "\n\n".join(sources)
     statistics = {
         **statistics,
@@ -371,7 +386,9 @@ def _joined(
     matching: Collection[str] | None,
 ) -> RetrievalResult:
     tools = {tool for result in duplicates for tool in result["metadata"].get("tools", [])}
-    chains = [result["metadata"]["chain"] for result in duplicates if "chain" in result["metadata"]]
+    chains = [
+        result["metadata"]["chain"] for result in duplicates if "chain" in result["metadata"]
+    ]
     metadata = {
         **({"chain": chains[0]} if chains else {}),
         **best["metadata"],

@@ -82,7 +82,9 @@ async def planned_by_model(
     route = summary(decision, bases)
     records = state.get("records", [])
     reflections = state.get("reflections", [])
-    reading = {name: route[name] for name in ("query_intent", "filters", "entities") if route[name]}
+    reading = {
+        name: route[name] for name in ("query_intent", "filters", "entities") if route[name]
+    }
     slots = {
         "question": json.dumps(query, ensure_ascii=False),
         "today": context.today,
@@ -136,7 +138,9 @@ def _before(before: Plan | None, state: RetrievalState, context: Context) -> str
     """Return what the plan so far is, what ran of it, and the best of what that found."""
     if before is None:
         return NONE
-    waiting = [f"- {step.step_id}: {step.tool}, not run: {step.objective}" for step in before.steps]
+    waiting = [
+        f"- {step.step_id}: {step.tool}, not run: {step.objective}" for step in before.steps
+    ]
     ran = last_records(state.get("records", []))
     waiting = [
         line for line, step in zip(waiting, before.steps, strict=True) if step.step_id not in ran
@@ -236,7 +240,9 @@ def _step(drafted: Any, step_id: str, ids: Mapping[str, str]) -> PlanStep:
     own = {*DraftStep.model_fields, "tool"}
     values = drafted.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=own)
     tool_input = {
-        names.get(name, name): value for name, value in values.items() if value not in ("", [], {})
+        names.get(name, name): value
+        for name, value in values.items()
+        if value not in ("", [], {})
     }
     step = PlanStep(
         step_id=step_id,

@@ -98,7 +98,9 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
         ids = [(base, base.select(filters)) for base in bases]
         matching = {doc_id: "" for _, doc_ids in ids for doc_id in doc_ids}
         matching |= {
-            p["doc_id"]: p["title"] for base, doc_ids in ids for p in base.passages(doc_ids=doc_ids)
+            p["doc_id"]: p["title"]
+            for base, doc_ids in ids
+            for p in base.passages(doc_ids=doc_ids)
         }
         relevant = len(matching)
     elif linked and intent in ("qa", "compare"):
@@ -126,11 +128,15 @@ def _linked_name(name: str, bases: Bases) -> LinkedName:
         passages |= {
             p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(name))
         }
-    return LinkedName(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
+    return LinkedName(
+        name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages)
+    )
 
 
 def thresholds(
-    intent: QueryIntent, overrides: Mapping[str, float] | None = None, supply: Supply | None = None
+    intent: QueryIntent,
+    overrides: Mapping[str, float] | None = None,
+    supply: Supply | None = None,
 ) -> dict[str, float]:
     """Return how much is enough: the table by intent, a person's values instead, never more than there is.
 
@@ -145,7 +151,9 @@ def thresholds(
     if supply.relevant is not None:
         evidence = min(evidence, max(1, supply.relevant))
     enough: dict[str, float] = {
-        "min_evidence": min(int(overrides.get("min_evidence", evidence)), max(1, supply.passages)),
+        "min_evidence": min(
+            int(overrides.get("min_evidence", evidence)), max(1, supply.passages)
+        ),
         "min_top_score": float(overrides.get("min_top_score", score)),
         "min_probability": float(overrides.get("min_probability", weights()["sure"])),
     }
@@ -202,7 +210,8 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
         return needs[:max_needs]
     for field in question["fields"]:
         owned = [
-            Need(label("field_of", field=field, title=name), "field", field, name) for name in names
+            Need(label("field_of", field=field, title=name), "field", field, name)
+            for name in names
         ]
         needs += owned or [Need(field, "field", field)]
     needs += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
@@ -272,7 +281,8 @@ class Ledger(NamedTuple):
             )
         elif need.kind == "all":
             met = float(
-                enough and seen.get("candidates", 0) >= seen["thresholds"].get("min_candidates", 0)
+                enough
+                and seen.get("candidates", 0) >= seen["thresholds"].get("min_candidates", 0)
             )
         elif need.kind == "condition":
             met = float(enough if matching is None else seen.get("holding", 0) > 0)
@@ -369,7 +379,9 @@ def binding(seen: Data) -> list[Entry]:
     """
     entries = [entry for entry in unmet(seen) if entry["kind"] not in ("all", "answer")]
     return [
-        e for e in entries if e["said"] == "open" or e.get("verdict") in ("missing", "contradicted")
+        e
+        for e in entries
+        if e["said"] == "open" or e.get("verdict") in ("missing", "contradicted")
     ]
 
 

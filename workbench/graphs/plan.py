@@ -110,7 +110,9 @@ class RulePlanner:
             elif self.settings.planner == "one_step":
                 tool = SEARCH
             prefix = base.name if len(knowledge) > 1 else ""
-            ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings, prefix)
+            ask = Ask(
+                query, decision, names_for(base, knowledge, decision), self.settings, prefix
+            )
             if tool:
                 branches.append(
                     [
@@ -126,12 +128,19 @@ class RulePlanner:
                 branches.append(steps_for(ask, base, tools))
             by_intent = by_intent or not tool
         own = (
-            self._registered(query, decision["query_intent"], knowledge, tools) if by_intent else []
+            self._registered(query, decision["query_intent"], knowledge, tools)
+            if by_intent
+            else []
         )
         steps, left_out = _numbered(branches, own, self.settings.max_tasks)
         if left_out:
             notes.append(
-                say("plan_left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks)
+                say(
+                    "plan_left_out",
+                    query,
+                    tools=", ".join(left_out),
+                    most=self.settings.max_tasks,
+                )
             )
         return Plan(
             problem_statement=query,
@@ -219,7 +228,10 @@ def assumptions(query: str, decision: RouteDecision, knowledge: Bases) -> list[s
     names = decision["extracted_entities"]["low_level"]
     unknown = [name for name in names if not any(base.entity(name) for base in knowledge)]
     parts = {
-        "plan_several": ("names", [base.name for base in knowledge] if len(knowledge) > 1 else []),
+        "plan_several": (
+            "names",
+            [base.name for base in knowledge] if len(knowledge) > 1 else [],
+        ),
         "plan_understood": ("read", question["understood"] if question else []),
         "plan_not_applied": ("parts", question["not_applied"] if question else []),
         "plan_unlinked": ("names", unknown),
@@ -391,7 +403,9 @@ def _person(ask: Ask) -> list[PlanStep]:
         NAMES,
         name=name,
     )
-    works = ask.step("works", SEARCH, "plan_works", {"query": ask.grounded}, FULL, [who], name=name)
+    works = ask.step(
+        "works", SEARCH, "plan_works", {"query": ask.grounded}, FULL, [who], name=name
+    )
     return [who, works]
 
 
@@ -423,9 +437,13 @@ def _chained(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
     mentions = question["names"] if question else []
     steps = []
     for number, name in enumerate(sides, start=1):
-        query = _without(ask.query, [(m["start"], m["end"]) for m in mentions if m["name"] != name])
+        query = _without(
+            ask.query, [(m["start"], m["end"]) for m in mentions if m["name"] != name]
+        )
         steps.append(ask.step(f"side_{number}", CHAIN, "plan_side", {"query": query}, name=name))
-    steps = steps or [ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded or ask.query})]
+    steps = steps or [
+        ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded or ask.query})
+    ]
     steps.append(ask.search())
     return [*steps, ask.naive("plan_fallback", steps, "if_insufficient")]
 

@@ -39,7 +39,9 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     before = Plan.load(state["plan"]) if state.get("replan") else None
     given_plan = None if before else state.get("given_plan")
     plan = (
-        Plan.load(given_plan) if given_plan else await _make_plan(state, context, prefixes, before)
+        Plan.load(given_plan)
+        if given_plan
+        else await _make_plan(state, context, prefixes, before)
     )
     if state.get("report") and not given_plan:
         stated = state.get("assumptions") or state["report"].get("assumptions") or []
@@ -87,7 +89,10 @@ async def _make_plan(
             return plan
         if wish := state.get("wish"):  # the rules read it as a part of the question
             query = f"{query} {wish}"
-            decision = {**decision, **read_question(query, context.bases(prefixes), context.today)}
+            decision = {
+                **decision,
+                **read_question(query, context.bases(prefixes), context.today),
+            }
     plan = await _by_planner(query, decision, context, prefixes)
     if first and model_plans(context):
         return plan.model_copy(update={"metadata": {**plan.metadata, FIRST_SEARCH: True}})
@@ -110,7 +115,12 @@ async def _by_planner(
     async def plan() -> Json:
         return (await context.planner(query, decision, bases, context.tools)).dump()
 
-    args = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
+    args = {
+        "query": query,
+        "decision": decision,
+        "bases": prefixes,
+        "tools": sorted(context.tools),
+    }
     name = getattr(context.planner, "name", "registered")
     version = " ".join([*(b.fingerprint() for b in bases), ""])
     settings = context.settings.model_dump(include=set(PLANNED_BY), exclude_defaults=True)

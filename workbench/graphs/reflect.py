@@ -182,7 +182,9 @@ def _signals(now: Pass, supply: Supply) -> Json:
         judgement = judge(decision["question"], numbered, now.bases, message, history)
     enough = thresholds(supply.intent, state.get("thresholds"), supply)
     remaining = settings.time_budget_s - work_seconds(records)
-    seen = signals(supply, now.evidence, records, enough, state["iteration"], remaining, judgement)
+    seen = signals(
+        supply, now.evidence, records, enough, state["iteration"], remaining, judgement
+    )
     if judgement is None:
         return seen
     needs = read_needs(state["query"], decision)
@@ -207,7 +209,9 @@ async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool
     if is_enough(seen) or one_step:
         return
     proposal.enrich = can_enrich(state, context)
-    before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
+    before = [
+        r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]
+    ]
     if (
         "rewriter" in context.models
         and proposal.is_poor()
@@ -371,21 +375,33 @@ class Proposal:
             self.search_for([" ".join(parts)], entities=[title])
         if words and self.enrich:
             self.add(
-                "enrichment", self.say("reflect_enrich"), AGAIN, query=self.query, names=list(words)
+                "enrichment",
+                self.say("reflect_enrich"),
+                AGAIN,
+                query=self.query,
+                names=list(words),
             )
         if self.seen.get("candidates", 0) < self.seen["thresholds"].get("min_candidates", 0):
-            self.add("global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query)
+            self.add(
+                "global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query
+            )
 
     def open_needs(self) -> None:
         """Search for what a person insists on, or a model found nowhere."""
         entries = self.seen.get("needs", [])
         names = [
-            entry["need"] for entry in entries if entry["kind"] == "name" and not is_settled(entry)
+            entry["need"]
+            for entry in entries
+            if entry["kind"] == "name" and not is_settled(entry)
         ]
         for need in [entry["need"] for entry in binding(self.seen) if entry["kind"] != "count"]:
             query = " ".join([need, *(name for name in names if fold(name) not in fold(need))])
             self.search_for(
-                [need], SEARCH, self.say("reflect_need", need=need), query=query, top_k=AGAIN.top_k
+                [need],
+                SEARCH,
+                self.say("reflect_need", need=need),
+                query=query,
+                top_k=AGAIN.top_k,
             )
 
     def simpler_tools(self) -> None:
@@ -434,7 +450,9 @@ def _facts(seen: Data, say: Labels) -> Iterable[str]:
     for signal, limit, digits in MEASURES:
         if signal in seen:
             yield say(
-                f"reflect_{signal}", n=f"{seen[signal]:{digits}}", least=f"{enough[limit]:{digits}}"
+                f"reflect_{signal}",
+                n=f"{seen[signal]:{digits}}",
+                least=f"{enough[limit]:{digits}}",
             )
     for side in seen["coverage"]:
         if side["found"] < side["needed"]:
@@ -532,7 +550,9 @@ def _judged(
     return judged, list(dict.fromkeys(invented))
 
 
-async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
+async def reflected_by_model(
+    now: Pass, proposal: Proposal
+) -> tuple[Reflection | None, list[str]]:
     """Return the reflection of the reflector's model, limited; None and why, where the rules must propose."""
     context = now.context
     seen = proposal.seen
@@ -566,7 +586,9 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
         ),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
-        "evidence": window_text(passages, groups, context.settings.merge_max_characters, formatted),
+        "evidence": window_text(
+            passages, groups, context.settings.merge_max_characters, formatted
+        ),
         "most": str(STEPS),
     }
     form_class = _form(step_form(tools, now.bases))

@@ -43,13 +43,17 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     plan = Plan.load(now["plan"])
     reasons = unended(now, why) if why else {}
     skipped = skip(
-        now, context, reasons | plan.blocked_steps(now.get("records", []), now.get("activated", []))
+        now,
+        context,
+        reasons | plan.blocked_steps(now.get("records", []), now.get("activated", [])),
     )
     records = [*state.get("records", []), *skipped]
     last = last_records(records)
     # what was found stays: there is no time to find it again
     ending = stopped or work_seconds(records) >= budget
-    counted = records if ending else current_records(plan, records, most_retries(context.settings))
+    counted = (
+        records if ending else current_records(plan, records, most_retries(context.settings))
+    )
     wave = [
         {
             "step_id": step.step_id,
@@ -95,7 +99,9 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
                 for source, _ in step.references().values()
                 if source in refs
             },
-            upstream={i: key_of_record(last[i]) if i in last else "" for i in step.dependencies()},
+            upstream={
+                i: key_of_record(last[i]) if i in last else "" for i in step.dependencies()
+            },
             dates=question_dates(state),
             tried=tried,
             wave=state["wave"],

@@ -123,7 +123,12 @@ class ReviewDecision(Strict, Generic[Edits]):
     def _complete(self) -> ReviewDecision[Edits]:
         if self.type == "edit" and self.edited_action is None:
             refuse(
-                [(("edited_action",), "an edit needs edited_action: {'name': ..., 'args': {...}}")]
+                [
+                    (
+                        ("edited_action",),
+                        "an edit needs edited_action: {'name': ..., 'args': {...}}",
+                    )
+                ]
             )
         if self.type != "edit" and self.edited_action is not None:
             refuse(
@@ -178,10 +183,15 @@ def ask_about_plan(
     def edited(edits: BaseModel) -> None:
         new = getattr(edits, "plan", None)
         if new is not None:
-            problems = [*check(new, runtime.context.tools), *_rewritten_history(plan, new, records)]
+            problems = [
+                *check(new, runtime.context.tools),
+                *_rewritten_history(plan, new, records),
+            ]
             _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
 
-    decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
+    decision = _ask(
+        point, state, runtime, {"plan": state["plan"], **proposal}, description, edited
+    )
     action = decision["action"]
     edits = decision["edits"]
     change: Json = {"decisions": [decision]}
@@ -209,7 +219,9 @@ def ask_about_plan(
 def _merge_criteria(state: RetrievalState, edits: Data) -> Json:
     """Return the thresholds, needs and marks together with a person's."""
     current: Data = state
-    return {name: {**current.get(name, {}), **edits[name]} for name in JUDGED_BY if edits.get(name)}
+    return {
+        name: {**current.get(name, {}), **edits[name]} for name in JUDGED_BY if edits.get(name)
+    }
 
 
 def _need_verdicts(old: Plan, new: Plan, state: RetrievalState) -> Json:
@@ -265,7 +277,9 @@ def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Refl
     old = reflection["rewrite_query"]
     new = changed["rewrite_query"]
     if new and new != old and "next_steps" not in edits:
-        changed["next_steps"] = [asking(step, old or query, new) for step in changed["next_steps"]]
+        changed["next_steps"] = [
+            asking(step, old or query, new) for step in changed["next_steps"]
+        ]
     if "should_continue" not in edits:
         changed["should_continue"] = will_go_on(reflection, edits)
     if changed["should_continue"] and not changed["next_steps"] and not changed["activate"]:
@@ -292,7 +306,9 @@ def follow(
 ) -> Json:
     """Stop, or take the proposal's steps into the plan and begin the next pass."""
     if not proposal["should_continue"]:
-        return stop(state, runtime, {"stop_reason": proposal["stop_reason"] or "no_further_action"})
+        return stop(
+            state, runtime, {"stop_reason": proposal["stop_reason"] or "no_further_action"}
+        )
     change: Json = {
         "activated": [*state.get("activated", []), *proposal["activate"]],
         "iteration": state["iteration"] + 1,
@@ -417,7 +433,9 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -
     """Return the steps that the proposal will run: not those that are done, not yet activated, or on the tape."""
     plan = Plan.load(state["plan"])
     activated = [*state.get("activated", []), *proposal.get("activate", [])]
-    plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
+    plan = plan.adding(
+        *(PlanStep.model_validate(step) for step in proposal.get("next_steps", []))
+    )
     if plan.problems():
         return []
     versions = {base.name: base.fingerprint() for base in dated_bases(context, state)}

@@ -169,7 +169,9 @@ async def _reply(
     return dict(effect.value)
 
 
-def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None) -> Json:
+def accounted(
+    context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None
+) -> Json:
     """Return the tape's record of a reply: tokens, price, version of the prompt, sampling."""
     model = context.models[role]
     money = price(context.prices, context.settings.role_model(role), usage)
@@ -522,7 +524,9 @@ def read_window(
         # How many times as many documents are shown as passages, where only fields were asked for: without their
         # texts.
         show(
-            f"{step_id} ({step.tool})" if step else step_id, pieces, limit * 4 if listed else limit
+            f"{step_id} ({step.tool})" if step else step_id,
+            pieces,
+            limit * 4 if listed else limit,
         )
     return passages, groups
 
@@ -538,7 +542,10 @@ def without_text(result: RetrievalResult) -> RetrievalResult:
 
 
 def window_text(
-    passages: Evidence, groups: Sequence[tuple[str, int]], limit: int, formatted: Sequence[str] = ()
+    passages: Evidence,
+    groups: Sequence[tuple[str, int]],
+    limit: int,
+    formatted: Sequence[str] = (),
 ) -> str:
     """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut.
 

@@ -242,7 +242,9 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
         if words:
             doubt *= 1 - weight
             reasons.append(f"{verb} {', '.join(words)}")
-    reasons += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
+    reasons += (
+        [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
+    )
     return Fit(
         kb_prefix=base.name,
         score=round(1 - doubt, 6),
@@ -350,7 +352,8 @@ def _with_worker(route: Route, worker_name: str) -> Route:
     """Name the workers: those that were asked for, or the one that plans by intent; none for ``general``."""
     workers = parse_workers(worker_name, route.kb_prefixes)
     name = ",".join(
-        make_worker_name(*worker[:2]) for worker in (workers if "," in worker_name else workers[:1])
+        make_worker_name(*worker[:2])
+        for worker in (workers if "," in worker_name else workers[:1])
     )
     return Route({**route.decision, "worker_name": name}, route.kb_prefixes)
 
@@ -447,7 +450,9 @@ async def worker_select(state: RouterState, runtime: Runtime[Context]) -> Json:
         "route_decision": route.decision,
         "kb_prefix": route.decision["kb_prefix"],
         "worker_name": route.decision["worker_name"],
-        "routing_ms": round((runtime.context.clock.monotonic() - state["routing_began"]) * 1000, 3),
+        "routing_ms": round(
+            (runtime.context.clock.monotonic() - state["routing_began"]) * 1000, 3
+        ),
     }
 
 

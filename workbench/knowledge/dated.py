@@ -54,7 +54,9 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
             for key, op, day in tests
             if day and key in fields
         ]
-        return frozenset(doc_id for condition in conditions for doc_id in base.select([condition]))
+        return frozenset(
+            doc_id for condition in conditions for doc_id in base.select([condition])
+        )
 
     return cast(KnowledgeBase, PartialBase(base, hidden, dates))
 

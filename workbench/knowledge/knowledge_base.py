@@ -260,11 +260,14 @@ class CorpusKnowledge:
                 .tolist()
             )
         return [
-            [float(stem(word) in text_stems) for word in words] for text_stems in map(stems, texts)
+            [float(stem(word) in text_stems) for word in words]
+            for text_stems in map(stems, texts)
         ]
 
     @_in_one_generation
-    def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
+    def passages(
+        self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()
+    ) -> list[Passage]:
         """Return the passages of these ids, in this order, then every passage of these documents, by position."""
         rows = self._index.rows_in(
             _PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids))
@@ -272,12 +275,16 @@ class CorpusKnowledge:
         passages = {row[0]: _passage(row) for row in rows}
         places = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(doc_ids))}
         in_documents = map(
-            _passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places))
+            _passage,
+            self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)),
         )
         in_order = sorted(
             in_documents, key=lambda passage: (places[passage["doc_id"]], passage["position"])
         )
-        return [*(passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages), *in_order]
+        return [
+            *(passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages),
+            *in_order,
+        ]
 
     @_in_one_generation
     def about(self) -> About:
@@ -355,7 +362,9 @@ class CorpusKnowledge:
         """Return the entity of this id, name or alias, compared folded; the best connected one if several have it."""
         bearers = self._names.bearers([surface_key(name)])
         ids = [name, *(bearer.entity_id for own in bearers.values() for bearer in own[:1])]
-        by_id = {entity["entity_id"]: entity for entity in entities(self._index, "entity_id", ids)}
+        by_id = {
+            entity["entity_id"]: entity for entity in entities(self._index, "entity_id", ids)
+        }
         return next((by_id[entity_id] for entity_id in ids if entity_id in by_id), None)
 
     @_in_one_generation
@@ -387,7 +396,9 @@ class CorpusKnowledge:
         """Return counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
         return {
             "name": self.name,
-            "bytes": sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file()),
+            "bytes": sum(
+                file.stat().st_size for file in self._folder.rglob("*") if file.is_file()
+            ),
             "counts": self._view.about["counts"],
             "fingerprint": self.fingerprint(),
             "generation": self._index.generation,
@@ -424,7 +435,9 @@ class CorpusKnowledge:
                 vectors.titled(title, json.loads(aliases), text),
                 np.frombuffer(blob, np.float32),
             )
-            for digest, title, aliases, text, blob in sorted(self._index.rows_in(_TITLED, digests))
+            for digest, title, aliases, text, blob in sorted(
+                self._index.rows_in(_TITLED, digests)
+            )
         }
         missing = {
             digest: text

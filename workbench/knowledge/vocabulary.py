@@ -53,7 +53,9 @@ _Type = Annotated[
 ]
 Words = Annotated[
     Mapping[_Language, list[_Word]],
-    BeforeValidator(lambda words: words.get("names", words) if isinstance(words, dict) else words),
+    BeforeValidator(
+        lambda words: words.get("names", words) if isinstance(words, dict) else words
+    ),
 ]
 """Language (``en``, ``zh``) -> words, the one to show first."""
 
@@ -68,7 +70,9 @@ class FieldMeaning(NamedTuple):
 
 
 _UNITS = "eur|usd|gbp|cny|kg|g|km|m|cm|mm|ms|s|min|h|kw|w|mw|kb|mb|gb|hz|khz|pct"
-_GENERAL: Json = json.loads(files("workbench.knowledge").joinpath("words.json").read_text("utf-8"))
+_GENERAL: Json = json.loads(
+    files("workbench.knowledge").joinpath("words.json").read_text("utf-8")
+)
 GROUPING = frozenset(_GENERAL["grouping"])
 """Types of values that only group: two documents of one year have little in common."""
 

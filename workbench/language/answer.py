@@ -111,7 +111,9 @@ def judge(
     empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
     chooses = len(fields.schema) > 1 and pattern("intent.which").search(question["text"].lower())
     # A field is asked of a document: a name that is none of these is not answered for.
-    unsaid = empty_list or (chooses and question["not_applied"]) or (unknown and question["fields"])
+    unsaid = (
+        empty_list or (chooses and question["not_applied"]) or (unknown and question["fields"])
+    )
     says = chosen.sure and not unsaid and _says_words(question, chosen.quotes, bases)
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
@@ -371,7 +373,9 @@ def name_left_open(question: str, bases: Bases) -> Open | None:
     """Return the documents of a name that several have and nothing in the question tells apart."""
     for base in bases:
         for mention in base.link(question):
-            entities = [base.entity(i) for i in (mention["entity_id"], *mention.get("others", []))]
+            entities = [
+                base.entity(i) for i in (mention["entity_id"], *mention.get("others", []))
+            ]
             ids = list(
                 dict.fromkeys(
                     entity["doc_id"] for entity in entities if entity and entity["doc_id"]
@@ -399,11 +403,14 @@ def _distinguished(passages: Sequence[Data]) -> list[Reading]:
         fields = [{**passage["fields"], "id": passage["doc_id"]} for passage in passages]
         texts = {name: [str(own.get(name, "–")) for own in fields] for name in fields[0]}
         apart = [
-            name for name, values in texts.items() if name != "id" and len({*values}) == len(fields)
+            name
+            for name, values in texts.items()
+            if name != "id" and len({*values}) == len(fields)
         ]
         name = min(apart, key=lambda name: max(map(len, texts[name])), default="id")
         values = [
-            own[name] if isinstance(own.get(name), list) else [own.get(name, "–")] for own in fields
+            own[name] if isinstance(own.get(name), list) else [own.get(name, "–")]
+            for own in fields
         ]
         titles = [
             f"{title} ({name} {', '.join(map(str, v))})"

@@ -61,7 +61,8 @@ def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
     """
     metadata = result["metadata"]
     source = {
-        name: metadata.get(name, "") for name in ("title", "url", "licence", "doc_id", "kb_prefix")
+        name: metadata.get(name, "")
+        for name in ("title", "url", "licence", "doc_id", "kb_prefix")
     }
     source["title"] = source["title"] or ", ".join(metadata.get("tools", []))
     return Citation(n=n, result_id=result["result_id"], sentence=sentence, source=source)

@@ -107,7 +107,8 @@ class Draft:
             start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
             ops = sorted(name for name in words if words[name] and name[1] == "_")
             values = [
-                self.values[ord(words[name]) - 0xE000] for name in ("value1", "value2")[: 1 + pair]
+                self.values[ord(words[name]) - 0xE000]
+                for name in ("value1", "value2")[: 1 + pair]
             ]
             edges = [words[f"edge{nth}"] + words[f"tail{nth}"] for nth in (1, 2)]
             yield Phrase(
@@ -276,7 +277,9 @@ def read_dates(text: str, today: str = "") -> list[DateSpan]:
     draft.replace((start, end, f"∼{date_text}") for start, end, date_text in dates(draft.text))
     draft.rewrite(_MONTH, lambda match: f"∼-{month_number(match[1] or match[2]):02}")
     return [
-        _span(phrase, day) for phrase in draft.phrases(_PHRASE) if not _may_be_a_word(phrase, text)
+        _span(phrase, day)
+        for phrase in draft.phrases(_PHRASE)
+        if not _may_be_a_word(phrase, text)
     ]
 
 
@@ -488,7 +491,9 @@ def _number(match: re.Match[str]) -> _Number | None:
     if bool(groups["open"]) != bool(groups["close"]):
         return None
     word = groups["word"] or groups["zh"]
-    number, unclear = (float(read_number(word) or 0), False) if word else decimal(groups["digits"])
+    number, unclear = (
+        (float(read_number(word) or 0), False) if word else decimal(groups["digits"])
+    )
     if groups["open"]:  # an accountant's minus, or an aside
         number = -number
         unclear = True

@@ -73,7 +73,9 @@ class FieldsWriter:
         """Return the ids of all documents of the corpus that match the conditions, in the order that is asked for."""
         question = self.question
         return [
-            i for base in self.bases for i in base.select(question["conditions"], question["sort"])
+            i
+            for base in self.bases
+            for i in base.select(question["conditions"], question["sort"])
         ]
 
     @cached_property
@@ -137,14 +139,18 @@ class FieldsWriter:
         wanted = stems(" ".join(question["words"]))
         notes = {}
         for document in self.holding:
-            best = max(document.sentences, key=lambda s: len(wanted & stems(s.text)), default=None)
+            best = max(
+                document.sentences, key=lambda s: len(wanted & stems(s.text)), default=None
+            )
             if best is not None and wanted & stems(best.text):
                 notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
         if having := [document for document in self.holding if document.doc_id in notes]:
             return self.listing(having, len(self.selected), notes)
         ignored = " ".join(question["not_applied"])
         text = self.listing(self.holding, len(self.selected))
-        self.not_applied.extend(word for word in question["words"] if text and word not in ignored)
+        self.not_applied.extend(
+            word for word in question["words"] if text and word not in ignored
+        )
         return text
 
     def about(self) -> list[Document]:
@@ -165,7 +171,8 @@ class FieldsWriter:
             return name
         entities = filter(None, (base.entity(name) for base in self.bases))
         return next(
-            (alias for entity in entities for alias in entity["aliases"] if CJK.search(alias)), name
+            (alias for entity in entities for alias in entity["aliases"] if CJK.search(alias)),
+            name,
         )
 
     def title(self, document: Document) -> str:
@@ -233,7 +240,9 @@ class FieldsWriter:
         """Write what is asked of the documents that the question names."""
         names = self.question["fields"]
         lines = list(filter(None, (self._statement(document, names) for document in about)))
-        self.missing.extend((d.title, name) for d in about for name in names if not d.values(name))
+        self.missing.extend(
+            (d.title, name) for d in about for name in names if not d.values(name)
+        )
         if lines and self.missing:
             lacking = [
                 self.say(f"{name} of {title}", f"《{title}》的{name}")
@@ -344,7 +353,9 @@ class FieldsWriter:
         documents = [document for document in self.holding if document not in about]
         inside = self.inside()
         if not documents:
-            documents = [document for document in self.documents.values() if document not in about]
+            documents = [
+                document for document in self.documents.values() if document not in about
+            ]
             self.not_applied.extend([self.conditions()] if inside else [])
             inside = ""
         values = self._list_values(about)

@@ -190,7 +190,8 @@ class _Reader:
             self.wishes or count or sort or self.find("intent.list") or (self.heads and refuses)
         )
         selecting = selecting or (
-            not has_document and bool(fitting or self.heads or refuses or flags or self._chooses())
+            not has_document
+            and bool(fitting or self.heads or refuses or flags or self._chooses())
         )
         if selecting:
             self._apply_values()
@@ -287,7 +288,9 @@ class _Reader:
         nouns = dict.fromkeys(closed_words()["words"]["nouns"].split(), "")
         for base in self.bases:
             vocabulary = base.about()["nouns"]
-            nouns |= {fold(word): "" for kind in ("en", "zh") for word in vocabulary.get(kind, ())}
+            nouns |= {
+                fold(word): "" for kind in ("en", "zh") for word in vocabulary.get(kind, ())
+            }
             tables = [*vocabulary.get("types", ()), *vocabulary.get("tables", ())]
             nouns |= {fold(table): table for table in tables if table != "Document"}
         return nouns
@@ -326,7 +329,9 @@ class _Reader:
         read_next = next_place in (
             at(span)[0] for span in (*self.heads, *self.values, *self.names, *self.called)
         )
-        closed = not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
+        closed = (
+            not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
+        )
         alone = read_next or closed or STOP_WORDS_ZH.match(behind.lstrip())
         return bool(alone) and not pattern("values.topic").search(self.plain[: value.start])
 
@@ -414,7 +419,9 @@ class _Reader:
 
     # --- Conditions ---
 
-    def _add(self, field: Field, op: Op, value: Any, span: At, called: Span | None = None) -> None:
+    def _add(
+        self, field: Field, op: Op, value: Any, span: At, called: Span | None = None
+    ) -> None:
         """Add a condition, turned where it is refused; ``called`` is the word of its field next to it."""
         self.used += [span, *([at(called)] if called and called.field == field else [])]
         refused = self.refused.get(span)
@@ -425,7 +432,9 @@ class _Reader:
             field=field["name"], op=_OPPOSITES[op] if refused else op, value=value
         )
         if condition not in [condition_before for _, condition_before, _ in self.conditions]:
-            self.conditions.append((span[0], condition, in_words(condition, field, self.language)))
+            self.conditions.append(
+                (span[0], condition, in_words(condition, field, self.language))
+            )
 
     def _add_values(self, field: Field, occurrences: Sequence[tuple[At, Any]]) -> None:
         """Add the values of one field: refused ones apart; of the others one is enough, unless a document has many."""
@@ -481,7 +490,9 @@ class _Reader:
                 self.used.append(at(called))
                 applied.append((called.field, span, name["name"]))
             elif holders and (not name["doc_id"] or span in self.refused):
-                applied.append((max(holders, key=lambda holder: holder[:2])[2], span, name["name"]))
+                applied.append(
+                    (max(holders, key=lambda holder: holder[:2])[2], span, name["name"])
+                )
             else:
                 names.append(name)
         for field in self.fields:
@@ -509,7 +520,9 @@ class _Reader:
         """Return True for a field of yes and no that the question calls without one of them: "in stock"."""
         values = called.field["values"]
         answered = any(0 <= value.start - called.end <= 4 for value in self.values)
-        return bool(values) and not answered and {fold(value) for value in values} <= {*_YES, *_NO}
+        return (
+            bool(values) and not answered and {fold(value) for value in values} <= {*_YES, *_NO}
+        )
 
     def _apply_flags(self, flags: Sequence[Span]) -> None:
         for called in flags:
@@ -618,7 +631,9 @@ class _Reader:
             # "the oldest mill", or "which mill is the oldest"
             nouns = sorted([*self.heads, *map(at, self.values)])
             headed = [
-                span for span in nouns if -2 <= span[0] - end <= REACH or 0 <= start - span[1] <= 8
+                span
+                for span in nouns
+                if -2 <= span[0] - end <= REACH or 0 <= start - span[1] <= 8
             ]
             field = field_word.field if field_word else self.only(kind)
             if field is None and kind == "date":
@@ -648,7 +663,9 @@ class _Reader:
         free = [
             called for called in free if self.plain[called.start : called.end] not in STOP_WORDS
         ]
-        if has_document and self.find("answers.yes_no"):  # "is it from Italy" asks for the country
+        if has_document and self.find(
+            "answers.yes_no"
+        ):  # "is it from Italy" asks for the country
             free += [value for value in self.values if not meets(value, self.used)]
         self.used += map(at, free)
         return list(dict.fromkeys(span.field["name"] for span in free))

@@ -190,7 +190,9 @@ class Reader:
         self.foreign = np.array([float(bool(CJK.search(text)) != chinese) for text in self.texts])
         self.said = self._measure_coverage(self.texts)
         self.weights = rarity(self.said)
-        first = [row == 0 or pool[row - 1][:4] != sentence[:4] for row, sentence in enumerate(pool)]
+        first = [
+            row == 0 or pool[row - 1][:4] != sentence[:4] for row, sentence in enumerate(pool)
+        ]
         # what follows a question at once answers it
         self.below = np.where(first, 1.0, 0.7)[:, None]
         headed = self.below * self._measure_coverage([sentence.heading for sentence in pool])
@@ -220,7 +222,9 @@ class Reader:
         """Return sentences x words: how near the nearest word is of a sentence, or of what it stands below."""
         texts = list(dict.fromkeys([*self.texts, *(sentence.heading for sentence in self.pool)]))
         nearness = dict(zip(texts, np.array(matches(self.question, texts)["texts"]), strict=True))
-        below = 0.8 * self.below * np.array([nearness[sentence.heading] for sentence in self.pool])
+        below = (
+            0.8 * self.below * np.array([nearness[sentence.heading] for sentence in self.pool])
+        )
         return np.maximum(np.array([nearness[text] for text in self.texts]), below)
 
     def _signals(self, rerank: Any) -> np.ndarray:
@@ -230,7 +234,9 @@ class Reader:
         near_share = self.near @ self.near_weights
         led = self._led(said_share + 0.8 * above)
         ranks = np.array([1 / sentence.n for sentence in self.pool])
-        sense = self._sense(said_share + 0.7 * above + near_share + 0.8 * led + 0.3 * ranks, rerank)
+        sense = self._sense(
+            said_share + 0.7 * above + near_share + 0.8 * led + 0.3 * ranks, rerank
+        )
         columns = {
             "said": said_share,
             "above": above,
@@ -282,7 +288,9 @@ class Reader:
 
     def beginning(self) -> list[int]:
         """Return how the first document begins whose title is all that is asked for, as in 树是什么？"""
-        titles = {plain_title(sentence.title): sentence.doc_id for sentence in reversed(self.pool)}
+        titles = {
+            plain_title(sentence.title): sentence.doc_id for sentence in reversed(self.pool)
+        }
         question = spelled(self.question)
         only = [
             title
@@ -377,7 +385,9 @@ LONGEST = 600
 """Characters of one quotation; a longer one is cut at a word."""
 
 
-@lru_cache(maxsize=4_096)  # a run splits what it found at its reflection, its merge and its answer
+@lru_cache(
+    maxsize=4_096
+)  # a run splits what it found at its reflection, its merge and its answer
 def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
     r"""Return ``(heading, text)`` of each sentence, list item, row of a table and block of code of a passage, in order.
 

@@ -245,7 +245,11 @@ def _words(text: str) -> tuple[str, ...]:
 def _content(source: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
     """Return a source folded, its terms, and its numbers."""
     dates = " ".join(day.search_terms() for *_, day in days(source)).split()
-    return fold(source), _words(source), frozenset(map(_number, [*_NUMBER.findall(source), *dates]))
+    return (
+        fold(source),
+        _words(source),
+        frozenset(map(_number, [*_NUMBER.findall(source), *dates])),
+    )
 
 
 def _share(words: Sequence[str], text_words: set[str]) -> float:

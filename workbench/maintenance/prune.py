@@ -114,7 +114,9 @@ def _outdated(
         f"SELECT run_id, ifnull(ended_at, created_at) FROM runs WHERE {_ENDED} ORDER BY created_at DESC, run_id"
     ).fetchall()
     limit = (
-        None if older_than is None else (datetime.now(UTC) - timedelta(days=older_than)).isoformat()
+        None
+        if older_than is None
+        else (datetime.now(UTC) - timedelta(days=older_than)).isoformat()
     )
     return [
         run_id
@@ -266,9 +268,7 @@ def folder_size(path: Path) -> int:
 def to_inspect(library: Library) -> Iterator[Freed]:
     """Yield what needs a person: damaged bases that a rebuild set aside. They are never deleted."""
     for file in sorted(library.root.glob(".*.broken-*")):
-        detail = (
-            f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
-        )
+        detail = f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
         yield Freed(kind="damaged, kept by a rebuild", count=0, bytes=0, detail=detail)
 
 

@@ -95,7 +95,9 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
     kind = _model_class()
     effort = options.pop("effort", None)
     fields = {option: value for option, value in options.items() if option in kind.model_fields}
-    extra = {option: value for option, value in options.items() if option not in kind.model_fields}
+    extra = {
+        option: value for option, value in options.items() if option not in kind.model_fields
+    }
     given_by_settings: Json = {
         "model": own_name,
         "base_url": settings.chat_base_url or None,
@@ -146,7 +148,9 @@ def _model_class() -> Any:
 
         def _create_chat_result(self, response: Any, *more: Any) -> Any:
             result = super()._create_chat_result(response, *more)
-            reply = response if isinstance(response, dict) else response.model_dump(warnings=False)
+            reply = (
+                response if isinstance(response, dict) else response.model_dump(warnings=False)
+            )
             for generation, choice in zip(result.generations, reply["choices"], strict=False):
                 _with_thought(generation, choice.get("message"))
             return result
@@ -345,7 +349,9 @@ async def filled_in(
         return await model.ainvoke([*messages, ("human", IN_WORDS + schema)])
 
     async def call() -> Any:
-        if place in _WITHOUT_SCHEMA or (replying is None and not hasattr(model, "openai_api_base")):
+        if place in _WITHOUT_SCHEMA or (
+            replying is None and not hasattr(model, "openai_api_base")
+        ):
             return await in_words()
         try:
             return await by_schema()

@@ -130,7 +130,9 @@ class HashingEmbeddings:
             weight = 1 + math.log(count) if count >= 1 else count
             vector[digest % self.dimensions] += weight if digest >> 63 else -weight
         length = float(np.linalg.norm(vector))
-        if length == 0.0:  # a text without a single term: some direction, since a cosine needs one
+        if (
+            length == 0.0
+        ):  # a text without a single term: some direction, since a cosine needs one
             vector[0] = length = 1.0
         return vector / np.float32(length)
 
@@ -180,7 +182,9 @@ class SentenceEncoder:
         cleaned = [clean(text) for text in texts]
         few = len(cleaned) < 4  # a question, an exchange: asked for again and again
         rows = (
-            list(map(self._asked, cleaned)) if few else self._encoded([[text] for text in cleaned])
+            list(map(self._asked, cleaned))
+            if few
+            else self._encoded([[text] for text in cleaned])
         )
         return np.array([row[0] for row in rows], np.float32).reshape(len(texts), 512)
 
@@ -295,13 +299,16 @@ class LangChainVectors:
         with self._lock:
             model = self._opened()
         try:
-            vectors = patiently_sync(lambda: model.embed_documents(sent), self._patience, self._why)
+            vectors = patiently_sync(
+                lambda: model.embed_documents(sent), self._patience, self._why
+            )
         except Exception as error:
             # `from None`: what the library raised may quote the request with its key.
             raise ModelError(self._why(error)) from None
         try:
             return unit_rows(
-                [list(row) for row in vectors] if isinstance(vectors, list) else vectors, len(sent)
+                [list(row) for row in vectors] if isinstance(vectors, list) else vectors,
+                len(sent),
             )
         except (ValueError, TypeError) as problem:
             at, hint = (
@@ -344,7 +351,11 @@ def _server_vectors(name: str, settings: Settings) -> LangChainVectors:
 
     key = settings.embedding_api_key.get_secret_value().strip()
     return LangChainVectors(
-        name, opened, Patience.from_settings(settings), settings.embedding_base_url or _OPENAI, key
+        name,
+        opened,
+        Patience.from_settings(settings),
+        settings.embedding_base_url or _OPENAI,
+        key,
     )
 
 
@@ -383,6 +394,4 @@ def unit_rows(vectors: Any, count: int) -> np.ndarray:
 
 
 _OPENAI = "https://api.openai.com/v1"
-_CHECK_SETTINGS = (
-    "Check WORKBENCH_EMBEDDING_MODEL, WORKBENCH_EMBEDDING_BASE_URL and WORKBENCH_EMBEDDING_API_KEY."
-)
+_CHECK_SETTINGS = "Check WORKBENCH_EMBEDDING_MODEL, WORKBENCH_EMBEDDING_BASE_URL and WORKBENCH_EMBEDDING_API_KEY."

@@ -95,7 +95,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         until = parsedate_to_datetime(headers["retry-after"]).timestamp()
         now = (
-            parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else time.time()
+            parsedate_to_datetime(headers["date"]).timestamp()
+            if "date" in headers
+            else time.time()
         )
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
@@ -147,7 +149,9 @@ def _retrying(
 ) -> Any:
     def pause(state: Any) -> float | None:
         error = state.outcome.exception()
-        return patience.pause(error, state.attempt_number) if isinstance(error, Exception) else None
+        return (
+            patience.pause(error, state.attempt_number) if isinstance(error, Exception) else None
+        )
 
     def tell_pause(state: Any) -> None:
         tries = f"({state.attempt_number} of {patience.retries})"
@@ -220,7 +224,8 @@ def refused_parameter(error: BaseException) -> str:
     parameter = str(getattr(error, "param", None) or "")
     text = f"{getattr(error, 'code', '')} {error}"
     return next(
-        (name for name in _PARAMETERS if name in (parameter or text) and _REFUSES.search(text)), ""
+        (name for name in _PARAMETERS if name in (parameter or text) and _REFUSES.search(text)),
+        "",
     )
 
 
@@ -293,7 +298,10 @@ def secrets(settings: Settings) -> list[str]:
     """Return what must be in no file: keys and passwords of addresses; the longest first, lest a part hide a whole."""
     values = [getattr(settings, name) for name in type(settings).model_fields]
     texts = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
-    addresses = [*texts, *(value for value in values if isinstance(value, str) and "://" in value)]
+    addresses = [
+        *texts,
+        *(value for value in values if isinstance(value, str) and "://" in value),
+    ]
     texts += [secret for address in addresses for secret in hidden(address)]
     return sorted(
         {text for text in texts if len(text) >= SHORTEST_SECRET},
@@ -403,7 +411,9 @@ class Meter:
 
 def _may_be_error(response: Any) -> bool:
     """Return whether a success has a body that a stream's reader would not look at."""
-    return bool(response.status_code == 200 and "json" in response.headers.get("content-type", ""))
+    return bool(
+        response.status_code == 200 and "json" in response.headers.get("content-type", "")
+    )
 
 
 def _refuse_error(body: bytes) -> None:

@@ -185,7 +185,9 @@ class SqlConversations(ABC):
             WorkbenchError: no such conversation or role.
         """
         if role not in ROLES:
-            raise WorkbenchError(f"Unknown role {role!r} of a message. Known: {', '.join(ROLES)}.")
+            raise WorkbenchError(
+                f"Unknown role {role!r} of a message. Known: {', '.join(ROLES)}."
+            )
         message_id = (
             self.message_id(conversation_id, message_key) if message_key else uuid.uuid4().hex
         )
@@ -280,7 +282,10 @@ class SqlConversations(ABC):
         Returns:
             How many messages were deleted.
         """
-        values = {"user_id": user_id, **({} if session_id is None else {"session_id": session_id})}
+        values = {
+            "user_id": user_id,
+            **({} if session_id is None else {"session_id": session_id}),
+        }
         whose = " AND ".join(f"{name} = ?" for name in values)
         with self.transaction() as execute:
             deleted = execute(
@@ -440,7 +445,13 @@ def open_conversations(
 
 def _dsn() -> str:
     """Return a DSN of the variables ``POSTGRES_HOST``, ``_PORT``, ``_USER``, ``_PASSWORD`` and ``_DB``, if any."""
-    names = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD", "dbname": "DB"}
+    names = {
+        "host": "HOST",
+        "port": "PORT",
+        "user": "USER",
+        "password": "PASSWORD",
+        "dbname": "DB",
+    }
     parts = {part: os.environ.get(f"POSTGRES_{name}", "") for part, name in names.items()}
     keep_secret(parts["password"])
     if not parts["host"]:

@@ -122,7 +122,11 @@ ResultsByStep = Mapping[str, Sequence[RetrievalResult]]
 
 def identity(result: RetrievalResult) -> Identity:
     """Return what makes two findings one piece: source, granularity, knowledge base."""
-    return result["source_id"], result["granularity"], str(result["metadata"].get("kb_prefix", ""))
+    return (
+        result["source_id"],
+        result["granularity"],
+        str(result["metadata"].get("kb_prefix", "")),
+    )
 
 
 def winners(results_by_step: ResultsByStep) -> dict[Identity, tuple[str, RetrievalResult]]:

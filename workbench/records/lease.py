@@ -153,7 +153,9 @@ def stale(folder: Path, *, remove: bool = False) -> list[Path]:
             for path in files if remove else ():
                 path.unlink(missing_ok=True)
         leftovers += files
-    lone = sorted(path for path in folder.glob("*.json") if not path.with_suffix(".lock").exists())
+    lone = sorted(
+        path for path in folder.glob("*.json") if not path.with_suffix(".lock").exists()
+    )
     for path in lone if remove else ():
         path.unlink(missing_ok=True)
     return leftovers + lone

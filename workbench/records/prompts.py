@@ -116,7 +116,9 @@ class Prompts(MutableMapping[str, Prompt]):
 
     def own(self) -> dict[str, Json]:
         """Return every prompt that is not the shipped one, as JSON, by name."""
-        return {name: prompt.dump() for name, prompt in self.items() if prompt.source != "shipped"}
+        return {
+            name: prompt.dump() for name, prompt in self.items() if prompt.source != "shipped"
+        }
 
     def _read(self, role: str, language: str) -> Prompt:
         path = self._folder / f"{role}.{language}.toml" if self._folder else None

@@ -158,7 +158,11 @@ def differing(before: Data, now: Data, required: Iterable[str] = ()) -> Json:
 
 
 def next_pass(
-    reflection: Data, steps: Sequence[Step], woken: Sequence[str], query: str, goes_on: bool | None
+    reflection: Data,
+    steps: Sequence[Step],
+    woken: Sequence[str],
+    query: str,
+    goes_on: bool | None,
 ) -> Json:
     """Return what differs from a reflection's proposal in its next steps, woken steps, query, and whether to go on.
 

@@ -191,7 +191,8 @@ class RunStore(Tables):
         )
         with self.transaction() as connection:  # an answer that comes too late is not kept
             is_taken = (
-                connection.execute(sql, (owner, run_id, row["owner"], row["status"])).rowcount == 1
+                connection.execute(sql, (owner, run_id, row["owner"], row["status"])).rowcount
+                == 1
             )
             for decision in decisions if is_taken else ():  # in place of one that was refused
                 connection.execute(
@@ -240,7 +241,9 @@ class RunStore(Tables):
         """
         names = ", ".join(RunRow.__annotations__)
         columns = (
-            names if whole else names.replace("result", "iif(result IS NULL, NULL, '{}') AS result")
+            names
+            if whole
+            else names.replace("result", "iif(result IS NULL, NULL, '{}') AS result")
         )
         rows = self.rows(f"SELECT {columns} FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
@@ -261,7 +264,9 @@ class RunStore(Tables):
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs, without what they found, newest first."""
         rows = self.rows(_LINES, [json.dumps(list(run_ids))])
-        return [row | {name: json.loads(row[name]) for name in ("tags", "origins")} for row in rows]
+        return [
+            row | {name: json.loads(row[name]) for name in ("tags", "origins")} for row in rows
+        ]
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""
@@ -297,7 +302,9 @@ class RunStore(Tables):
 
     def plans(self, run_id: str) -> list[Json]:
         """Return every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
-        rows = self._rows_of_run(run_id, "plans", "version, author, reason, plan", order="version")
+        rows = self._rows_of_run(
+            run_id, "plans", "version, author, reason, plan", order="version"
+        )
         return [{**row, "plan": self._loaded(row["plan"])} for row in rows]
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
@@ -363,9 +370,7 @@ class RunStore(Tables):
 
     def events_after(self, run_id: str, position: int) -> list[tuple[int, Json]]:
         """Return the events after a position, in order, each with its own."""
-        sql = (
-            "SELECT position, event FROM events WHERE run_id = ? AND position > ? ORDER BY position"
-        )
+        sql = "SELECT position, event FROM events WHERE run_id = ? AND position > ? ORDER BY position"
         return [
             (row["position"], self._loaded(row["event"]))
             for row in self.rows(sql, (run_id, position))

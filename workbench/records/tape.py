@@ -223,9 +223,12 @@ class Tape:
         A live run that continues after a kill has its own alone: an equal call elsewhere is still to be made.
         """
         effects = sorted(
-            self._by_key.get(effect_key(kind, name, parts), ()), key=lambda effect: effect.at != at
+            self._by_key.get(effect_key(kind, name, parts), ()),
+            key=lambda effect: effect.at != at,
         )
-        return [effect for effect in effects if effect.at == at] if self.mode == "live" else effects
+        return (
+            [effect for effect in effects if effect.at == at] if self.mode == "live" else effects
+        )
 
     def find(self, kind: str, name: str, parts: Data, at: str = "") -> Effect | None:
         """Return the recorded effect, if this mode answers from the tape.
@@ -487,7 +490,8 @@ def answered(
     calls = {key: effect for effect in tools for key in (unedited_key(effect), effect.key)}
     last = {record["step_id"]: record for record in records}
     were = {
-        effect.parts["input"]["kb"]: effect.parts["version"] for effect in reversed(calls.values())
+        effect.parts["input"]["kb"]: effect.parts["version"]
+        for effect in reversed(calls.values())
     }
     upstream = dict[str, str]()
     ends = dict[str, str]()
@@ -524,7 +528,9 @@ def masked(value: Any) -> Any:
     """
     if isinstance(value, Mapping) and isinstance(chunks := value.get("chunks"), list):
         joined = "".join(map(str, chunks))
-        return value if (bare := without_secrets(joined)) == joined else {**value, "chunks": [bare]}
+        return (
+            value if (bare := without_secrets(joined)) == joined else {**value, "chunks": [bare]}
+        )
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):

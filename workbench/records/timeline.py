@@ -49,7 +49,9 @@ def bars(
 
     def bar(kind: Kind, name: str, moment: float, length: float, **more: Any) -> Bar:
         begin = at(moment)
-        return Bar(kind, name, round(begin, 3), round(begin + length, 3), round(length, 3), **more)
+        return Bar(
+            kind, name, round(begin, 3), round(begin + length, 3), round(length, 3), **more
+        )
 
     drawn = [bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
     for record in records:
@@ -64,7 +66,11 @@ def bars(
         for sub in record["sub_steps"]:
             drawn.append(
                 bar(
-                    "sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step
+                    "sub_step",
+                    sub["name"],
+                    begin + sub["offset_ms"],
+                    sub["duration_ms"],
+                    **of_step,
                 )
             )
     order = {"step": 1, "sub_step": 2}

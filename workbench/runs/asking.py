@@ -193,7 +193,9 @@ def _decisions(value: Any) -> list[Any] | None:
         if fault := unkeepable(row):
             raise RunError(f"Decision {number} cannot be kept: {fault}.")
         missing = [
-            name for name in ("point", "action") if not isinstance(row, Mapping) or name not in row
+            name
+            for name in ("point", "action")
+            if not isinstance(row, Mapping) or name not in row
         ]
         if missing:
             raise RunError(
@@ -389,8 +391,12 @@ async def map_questions(
             finally:
                 tell("asked", next(done), len(questions))
 
-    ended = Runs(await asyncio.gather(*map(ask_one, questions), return_exceptions=True), questions)
-    refused = next((ended_run for ended_run in ended if isinstance(ended_run, BaseException)), None)
+    ended = Runs(
+        await asyncio.gather(*map(ask_one, questions), return_exceptions=True), questions
+    )
+    refused = next(
+        (ended_run for ended_run in ended if isinstance(ended_run, BaseException)), None
+    )
     if refused is not None and not (return_exceptions and isinstance(refused, Exception)):
         run_ids = ", ".join(ended_run.run_id for ended_run in ended if isinstance(ended_run, Run))
         refused.add_note(

@@ -74,9 +74,7 @@ class Call(TypedDict):
     why: str
 
 
-_COLUMNS = (
-    "place role node at model prompt input cached output seconds money replayed edited outcome said"
-)
+_COLUMNS = "place role node at model prompt input cached output seconds money replayed edited outcome said"
 
 
 class Calls(FrameList[Call]):

@@ -278,7 +278,11 @@ def releasing(
         keep(refusal)
         runs.let_go(run_id, "paused")
         raise
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # a custom part may raise these two
+    except (
+        Exception,
+        SystemExit,
+        KeyboardInterrupt,
+    ) as error:  # a custom part may raise these two
         from langgraph.errors import is_invalid_resume
 
         if is_invalid_resume(error):  # an answer does not fit its schema
@@ -286,7 +290,9 @@ def releasing(
             runs.let_go(run_id, "paused")
             raise InvalidAnswer(_reasons(error)) from None
         message = (
-            str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+            str(error)
+            if isinstance(error, WorkbenchError)
+            else f"{type(error).__name__}: {error}"
         )
         try:
             keep(error)

@@ -108,7 +108,9 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
     conversations = run._work.driver(run.run_id).conversations
     # as persisted
     message_id = conversations.message_id(run.row["conversation_id"], f"{run.run_id}:assistant")
-    key = ":".join(filter(None, ["feedback", str(metadata["who"]), str(labels.get("piece") or "")]))
+    key = ":".join(
+        filter(None, ["feedback", str(metadata["who"]), str(labels.get("piece") or "")])
+    )
     if good is None:
         conversations.remove_feedback(message_id, key)
         return

@@ -80,11 +80,15 @@ def forked(
         "incognito": False,
         "session": f"{origin['session']} ({mode} {new_id})"[:200],
         "tape": {"mode": mode, "sources": [*own, *sources]},
-        "settings": merge_settings(origin.get("settings", {}), checked(edits.get("settings", {}))),
+        "settings": merge_settings(
+            origin.get("settings", {}), checked(edits.get("settings", {}))
+        ),
     }
     options.pop("graft", None)  # what is made of a graft is no graft
     options |= {name: list(edits[name]) for name in _LISTS if name in edits}
-    options |= {name: {**origin.get(name, {}), **edits[name]} for name in _MERGED if name in edits}
+    options |= {
+        name: {**origin.get(name, {}), **edits[name]} for name in _MERGED if name in edits
+    }
     dates = [iso_date(name, edits.get(name)) for name in ("as_of", "known")]
     options["edited"] = [name for name in _EDITED if edits.get(name)]
     if any(dates):
@@ -207,7 +211,10 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
         activated: conditional steps that will be woken, besides those that were.
     """
     sources = (run.options.get("tape") or {}).get("sources", [])
-    effects = [*run.tape(), *(effect for run_id in sources for effect in read(run._store, run_id))]
+    effects = [
+        *run.tape(),
+        *(effect for run_id in sources for effect in read(run._store, run_id)),
+    ]
     versions = dict[str, str]()
     records = run.records
     state = run.state
@@ -223,7 +230,8 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
     ended = records if run.status in ("running", "paused", "interrupted") else ()
     taped = answered(plan, effects, records, kb, versions)
     starts = {
-        step.step_id for step in plan.ahead(ended, [*state.get("activated", []), *activated], taped)
+        step.step_id
+        for step in plan.ahead(ended, [*state.get("activated", []), *activated], taped)
     }
     history = run._store.tool_seconds()
     rows = list[Json]()

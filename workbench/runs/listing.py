@@ -169,7 +169,9 @@ def _fits(row: Data, words: Iterable[str], tag: str, equals: Mapping[str, str]) 
     text = " ".join([*texts, *row["tags"]]).casefold()
     has_words = all(word in text for word in words) and (not tag or tag in row["tags"])
     values = {**row, "origin": equals.get("origin") in row["origins"] and equals["origin"]}
-    return has_words and all(str(values.get(name) or "") == value for name, value in equals.items())
+    return has_words and all(
+        str(values.get(name) or "") == value for name, value in equals.items()
+    )
 
 
 def checked_limit(limit: Any) -> int:

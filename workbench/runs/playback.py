@@ -297,7 +297,9 @@ def run_context(
         *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
         *([("parts", sorted(context.parts))] if context.parts else []),
     ):
-        tape.keep(Effect("begin", name, {}, value, replayed=name in begin and begin[name] == value))
+        tape.keep(
+            Effect("begin", name, {}, value, replayed=name in begin and begin[name] == value)
+        )
     tape.flush("begin", once=True)
     return taped(context, tape)
 
@@ -362,7 +364,9 @@ def _used_prompts(context: Context, message: str) -> Json:
 def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
     changes = merge_settings(recorded, edited)
     fields = type(settings).model_fields
-    return settings.with_changes({name: value for name, value in changes.items() if name in fields})
+    return settings.with_changes(
+        {name: value for name, value in changes.items() if name in fields}
+    )
 
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:

@@ -335,7 +335,9 @@ def origin_of(run: Recording) -> str | None:
 
 def prompts_of(run: Recording) -> Prompts:
     """Return the prompts that it worked with; an edit of one of them is for a fork: ``run.fork(prompts={...})``."""
-    return Prompts(saved={**begun(run.tape()).get("prompts", {}), **run.options.get("prompts", {})})
+    return Prompts(
+        saved={**begun(run.tape()).get("prompts", {}), **run.options.get("prompts", {})}
+    )
 
 
 def debug_events(run: Recording) -> list[Json]:

@@ -178,7 +178,9 @@ class Run(Recording):
         if edits.get("pieces"):
             edits["pieces"] = checked_marks(edits["pieces"], found_pieces(self))
         if "result" in edits:
-            edits["results"] = replaced_result(self, str(edits.pop("at", "")), edits.pop("result"))
+            edits["results"] = replaced_result(
+                self, str(edits.pop("at", "")), edits.pop("result")
+            )
         fork = Run(self._work, self._work.fork(self.run_id, edits))
         return fork.wait() if wait else fork
 
@@ -338,7 +340,9 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
             _piece(piece, f"{at}#{n}", record["tool"]) for n, piece in enumerate(listed, 1)
         ]
     output = {**body["output"], RESULTS: body["results"], **fields}
-    version = next(v["plan"] for v in reversed(run.plans) if record["step_id"] in v["plan"].by_id())
+    version = next(
+        v["plan"] for v in reversed(run.plans) if record["step_id"] in v["plan"].by_id()
+    )
     step = version.step(record["step_id"])
     try:
         schema: type[BaseModel] = run._workspace.tools[step.tool].output_schema
@@ -351,7 +355,12 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
     except (ToolError, ValidationError) as error:
         raise RunError(f"The result of {at} does not fit: {error}") from None
     new = make_record(
-        step, record["attempt"], record["iteration"], "success", record["started_at"], body=new_body
+        step,
+        record["attempt"],
+        record["iteration"],
+        "success",
+        record["started_at"],
+        body=new_body,
     )
     return {"record": {**new, "raw_input": record["raw_input"]}, "body": new_body}
 
@@ -406,7 +415,9 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     words = {f["relation"]: f["called"] for f in about["fields"]} | {
         kind: about["nouns"] for kind, *_ in about["types"]
     }
-    return Around(entities, tuple(relations[key] for key in sorted(relations)), tuple(seeds), words)
+    return Around(
+        entities, tuple(relations[key] for key in sorted(relations)), tuple(seeds), words
+    )
 
 
 def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:

@@ -69,7 +69,9 @@ def what_if(run: Run, gold: Collection[str] = ()) -> WhatIf:
         edits = _otherwise(still, visits[:place], visit)
         played = recorded(run.fork(**edits)) if edits else None
         if played and played.status != "done":
-            raise RunError(f"{played.run_id}, played otherwise, is {played.status}: {played.error}")
+            raise RunError(
+                f"{played.run_id}, played otherwise, is {played.status}: {played.error}"
+            )
         points.append(_point(visit, still, played, frozenset(gold)))
     return points
 
@@ -85,7 +87,9 @@ def _visits(run: Recording) -> list[Json]:
         if decision["point"] != "reflect":
             before.append(decision)
             continue
-        visits.append({"reflection": decision["proposal"], "before": before, "decision": decision})
+        visits.append(
+            {"reflection": decision["proposal"], "before": before, "decision": decision}
+        )
         before = []
     if visits:
         return visits
@@ -135,7 +139,9 @@ def _more(run: Recording, reflection: Data) -> Json | None:
     plan = next((p for p in reversed(plans) if started >= set(p.by_id())), plans[0])
     seen = {**reflection["signals"], "evidence_count": 0, "time_left_s": 1.0}
     activated = [s.step_id for s in plan.steps if s.condition != "always" and s.step_id in ran]
-    tools = sorted({*begun(run.tape()).get("tools", BUILT_IN), *(step.tool for step in plan.steps)})
+    tools = sorted(
+        {*begun(run.tape()).get("tools", BUILT_IN), *(step.tool for step in plan.steps)}
+    )
     proposal = propose(Proposal(run.query, plan, seen, records, tools, activated), done + 1)
     if not proposal["should_continue"]:
         return None

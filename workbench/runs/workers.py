@@ -226,7 +226,9 @@ class Work:
         """Return the nodes that come next, of the innermost graph that is at work; empty at the end."""
         snapshot = self._snapshot(run_id, subgraphs=True)
         outer = ""
-        while inner := next((task for task in snapshot.tasks if hasattr(task.state, "next")), None):
+        while inner := next(
+            (task for task in snapshot.tasks if hasattr(task.state, "next")), None
+        ):
             snapshot = inner.state
             outer = f"{inner.name}:"
         return [f"{outer}{node}" for node in snapshot.next]
@@ -308,7 +310,9 @@ class Work:
         except WorkspaceError as error:  # the run is noted, and what comes after it could not be
             self._live[run_id] = live
             live.finished.set()
-            live.unwritten = type(error)(f"{error} Then continue with `workbench resume {run_id}`.")
+            live.unwritten = type(error)(
+                f"{error} Then continue with `workbench resume {run_id}`."
+            )
             raise live.unwritten from error
         self._converse(driver, live, first)
 
@@ -386,7 +390,9 @@ class Work:
         if status == "done":
             return
         if status == "paused" and self.pending(run_id) is not None:
-            raise NotPaused(f"Run {run_id} waits for an answer: approve, edit, reject or respond.")
+            raise NotPaused(
+                f"Run {run_id} waits for an answer: approve, edit, reject or respond."
+            )
         if status == "cancelled":
             raise RunError(f"Run {run_id} was cancelled. Ask again.")
         self.take(driver, row)
@@ -441,7 +447,9 @@ class Work:
     def _converse(self, driver: Driver, live: Live, graph_input: Any) -> None:
         ports = partial(self._context, driver, live.run_id)
         self.start(
-            driver, live, partial(driver.drive, live, graph_input, ports, self._config(live.run_id))
+            driver,
+            live,
+            partial(driver.drive, live, graph_input, ports, self._config(live.run_id)),
         )
 
     def start(
@@ -474,7 +482,9 @@ class Work:
                 and self._private.runs.has(run_id)
                 and self._private.runs.get(run_id)["status"] in _ENDED
             ):
-                self.loop.submit(self._private.forget([run_id]))  # it is kept nowhere but in memory
+                self.loop.submit(
+                    self._private.forget([run_id])
+                )  # it is kept nowhere but in memory
 
     async def _release(self, driver: Driver, run_id: str) -> None:
         """Delete the checkpoints of a run that is done: its result, records and decisions say the same."""
@@ -532,7 +542,9 @@ class Work:
         if not snapshot.values:
             return self._first_input(driver, run_id)
         asked = (pending(snapshot) or {}).get("review_id")
-        recorded = next((d for d in driver.runs.decisions(run_id) if d["review_id"] == asked), None)
+        recorded = next(
+            (d for d in driver.runs.decisions(run_id) if d["review_id"] == asked), None
+        )
         return recorded and Answer(repeat_answer(recorded), recorded["review_id"])
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:

@@ -67,9 +67,13 @@ def from_function(
         ToolError: the signature cannot be turned into a form, or the description is missing.
     """
     name = name or function.__name__
-    description = options.get("description") or (inspect.getdoc(function) or "").partition("\n")[0]
+    description = (
+        options.get("description") or (inspect.getdoc(function) or "").partition("\n")[0]
+    )
     if not description:
-        raise ToolError(f"Tool {name!r} needs a description: give description=... or a docstring.")
+        raise ToolError(
+            f"Tool {name!r} needs a description: give description=... or a docstring."
+        )
     parameters = _parameters(name, function)
     schema = _input_schema(name, parameters)
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
@@ -279,7 +283,9 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
             "a 'score', the probability that it is relevant, 0 to 1; else it is estimated from the text."
         ) from None
     metadata = {**(parsed.metadata or {}), **(parsed.model_extra or {})}
-    ids = [row[key] for row in (parsed.model_extra or {}, metadata) for key in _ID if row.get(key)]
+    ids = [
+        row[key] for row in (parsed.model_extra or {}, metadata) for key in _ID if row.get(key)
+    ]
     source_id = str(ids[0]) if ids else hashlib.sha256(parsed.evidence.encode()).hexdigest()[:16]
     about = {
         "doc_id": source_id.partition("#")[0],

@@ -31,7 +31,8 @@ class DiscoverInput(Search):
     restricts: ClassVar[bool] = False
 
     query: str = Field(
-        "", description="What matters beyond the conditions; empty: in the order that is asked for"
+        "",
+        description="What matters beyond the conditions; empty: in the order that is asked for",
     )
     sort: SortInput | None = Field(
         default=None,
@@ -96,7 +97,8 @@ def _first_passages(
     """Return the documents' first passages in the order given, each a little less probable, so that the order stays."""
     first = [p for p in knowledge.passages(doc_ids=doc_ids[:top_k]) if p["position"] == 0]
     return [
-        (passage, 1 - 0.05 * place / max(1, len(first) - 1)) for place, passage in enumerate(first)
+        (passage, 1 - 0.05 * place / max(1, len(first) - 1))
+        for place, passage in enumerate(first)
     ]
 
 

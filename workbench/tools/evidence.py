@@ -67,7 +67,12 @@ def judged(
 
 
 def entity(
-    record: Entity, text: str, score: float, tool: str, kb_prefix: str, about: Passage | None = None
+    record: Entity,
+    text: str,
+    score: float,
+    tool: str,
+    kb_prefix: str,
+    about: Passage | None = None,
 ) -> RetrievalResult:
     """Return an entity as evidence, told by ``card``; ``about`` is the first passage of the document on it, if any."""
     source = _source(record["name"], about)
@@ -121,7 +126,8 @@ def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[Json]:
         best.setdefault(result["result_id"], result)
     first = list(best.values())[:top_k]
     return [
-        {**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(first, start=1)
+        {**r, "metadata": {**r["metadata"], "rank": rank}}
+        for rank, r in enumerate(first, start=1)
     ]
 
 

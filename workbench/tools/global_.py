@@ -71,7 +71,9 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
     return {**answer, "communities": [c["title"] for c in chosen]}
 
 
-def shared(seeds: Sequence[Collection[str]], candidates: Sequence[Collection[str]]) -> list[float]:
+def shared(
+    seeds: Sequence[Collection[str]], candidates: Sequence[Collection[str]]
+) -> list[float]:
     """Return how much of the seeds' traits each of the others has, 0 to 1; a trait that few others have weighs more.
 
     >>> shared([{"Lao She", "Drama"}], [{"Lao She", "Drama"}, {"Drama"}, {"Drama", "War"}, {"War"}])
@@ -104,7 +106,10 @@ def _weighed(
 
 
 def _touched(
-    question: Question, documents: Sequence[str], best: Sequence[Passage], knowledge: KnowledgeBase
+    question: Question,
+    documents: Sequence[str],
+    best: Sequence[Passage],
+    knowledge: KnowledgeBase,
 ) -> list[Community]:
     """Return the communities with most of what is named, given and found: names count 1, a found passage by rank."""
     names = dict.fromkeys(n.entity_id for n in question.named)
@@ -116,7 +121,9 @@ def _touched(
         share = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
         return round(share + sum(member in names for member in community["members"]), 9)
 
-    communities = knowledge.around("communities", [*names, *(f"doc:{doc_id}" for doc_id in gained)])
+    communities = knowledge.around(
+        "communities", [*names, *(f"doc:{doc_id}" for doc_id in gained)]
+    )
     scored = [(touched(c), c) for c in communities]
     scored.sort(key=lambda pair: (-pair[0], pair[1]["community_id"]))
     return [c for score, c in scored[:5] if score > 0]

@@ -66,7 +66,11 @@ def from_texts(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking
 
 
 def fuse(
-    question: Question, hits: Mapping[str, Ranking], pool: int, log: ToolLog, strategy: str = "rrf"
+    question: Question,
+    hits: Mapping[str, Ranking],
+    pool: int,
+    log: ToolLog,
+    strategy: str = "rrf",
 ) -> list[tuple[Passage, float]]:
     """Fuse the passages of all sources into one order; those about a name in the question come first."""
     with log("fuse", strategy=strategy) as detail:

@@ -61,7 +61,10 @@ def model_input(tool: Tool, bases: Sequence[KnowledgeBase]) -> type[BaseModel]:
         if name not in without
     }
     if "top_k" in tool.input_schema.model_fields:
-        fields["top_k"] = (int, Field(RESULTS, ge=1, le=50, description="How many results at most"))
+        fields["top_k"] = (
+            int,
+            Field(RESULTS, ge=1, le=50, description="How many results at most"),
+        )
     if len(bases) > 1:
         one_of: Any = Literal
         names = [base.name for base in bases]
@@ -120,7 +123,9 @@ def _structured(
 
 def result_text(output: Data, shown: Collection[str] = ()) -> str:
     """Return an output as a model reads it: its results, but for the text of ``shown`` ones, and what else it says."""
-    lines = [_passage(result, result["result_id"] in shown) for result in output.get("results", [])]
+    lines = [
+        _passage(result, result["result_id"] in shown) for result in output.get("results", [])
+    ]
     more = [
         f"{name}: {_text(value)}"
         for name, value in output.items()

@@ -63,7 +63,8 @@ def _sentences(
     # a sentence that states several relations is there once
     by_sentence = {(r["chunk_id"], r["sentence"]): r for r in reversed(relations)}
     passages = {
-        p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in by_sentence.values()])
+        p["chunk_id"]: p
+        for p in knowledge.passages([r["chunk_id"] for r in by_sentence.values()])
     }
     results = []
     for relation in reversed(by_sentence.values()):

@@ -16,7 +16,8 @@ class OpenDocumentInput(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     document: str = Field(
-        min_length=1, description="The title or id of a document, or the id of one of its passages"
+        min_length=1,
+        description="The title or id of a document, or the id of one of its passages",
     )
     start: int = Field(0, ge=0, description="At which passage to begin")
     kb_prefix: str | None = Field(

@@ -211,7 +211,13 @@ def check(plan: Plan, tools: Mapping[str, Tool]) -> list[Json]:
             names = ", ".join(sorted(tools))
             problems.append(
                 problem(
-                    step.step_id, "tool", sentence, fix, "unknown_tool", tool=step.tool, known=names
+                    step.step_id,
+                    "tool",
+                    sentence,
+                    fix,
+                    "unknown_tool",
+                    tool=step.tool,
+                    known=names,
                 )
             )
     return problems
@@ -305,7 +311,9 @@ def _rule(fault: Any, tool: Tool) -> Json:
     fields = tool.input_schema.model_fields
     field = fields.get(str(fault["loc"][0])) if len(fault["loc"]) == 1 else None
     default = (
-        field.get_default(call_default_factory=True) if field and not field.is_required() else None
+        field.get_default(call_default_factory=True)
+        if field and not field.is_required()
+        else None
     )
     shown_default = {} if default in (None, [], "") else {"default": str(default)}
     return {**details, "known": ", ".join(fields), **shown_default}
@@ -321,7 +329,9 @@ def _reference_problems(
             message = f"{step.step_id}: {step.tool} has no input {name!r}."
             names = ", ".join(inputs)
             details = {"name": name, "rule": "extra_forbidden", "known": names}
-            yield problem(step.step_id, place, message, f"Its inputs: {names}.", "input", **details)
+            yield problem(
+                step.step_id, place, message, f"Its inputs: {names}.", "input", **details
+            )
         elif "text" in (value := step.tool_input[name]):
             text = value["text"]
             kind = inputs[name].annotation
@@ -332,7 +342,9 @@ def _reference_problems(
                     else f"{text!r} has no {GAP}"
                 )
                 fix = f"{GAP} in the text of a query is the place of what {source} finds."
-                yield problem(step.step_id, place, f"{step.step_id}: input {name!r}: {where}.", fix)
+                yield problem(
+                    step.step_id, place, f"{step.step_id}: input {name!r}: {where}.", fix
+                )
         if source in steps and steps[source].tool in tools:
             outputs = tools[steps[source].tool].output_schema.model_fields
             if field not in outputs:

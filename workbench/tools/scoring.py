@@ -394,7 +394,9 @@ def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, l
             neighbour = relation["target"] if relation["source"] == seed else relation["source"]
             if neighbour not in seeds:
                 met.setdefault(neighbour, []).append(relation)
-    entities = [(knowledge.entity(i), met[i]) for i in sorted(met, key=lambda i: (-len(met[i]), i))]
+    entities = [
+        (knowledge.entity(i), met[i]) for i in sorted(met, key=lambda i: (-len(met[i]), i))
+    ]
     return [(entity, relations) for entity, relations in entities if entity is not None]
 
 

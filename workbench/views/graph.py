@@ -93,7 +93,9 @@ def walked(
     return Walked(rows, ways)
 
 
-def _taken(route: Sequence[str], edges: Mapping[tuple[str, str], bool]) -> Counter[tuple[str, str]]:
+def _taken(
+    route: Sequence[str], edges: Mapping[tuple[str, str], bool]
+) -> Counter[tuple[str, str]]:
     """Count how often each edge was taken: all that leave a node, or one of those that are conditional."""
     times = Counter[tuple[str, str]]()
     ahead = set[tuple[str, str]]()

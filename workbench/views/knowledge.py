@@ -119,7 +119,9 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend)
 
 
-def _apart(places: Mapping[str, tuple[float, float]], names: Mapping[str, str]) -> dict[str, Patch]:
+def _apart(
+    places: Mapping[str, tuple[float, float]], names: Mapping[str, str]
+) -> dict[str, Patch]:
     """Return the patch of each entity with its name, moved down until it lies on no other."""
     apart: dict[str, Patch] = {}
     for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):

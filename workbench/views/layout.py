@@ -93,7 +93,9 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
         first = touched[0]
         last = touched[-1]
         free = [lane for lane, end in enumerate(ends) if end <= first]
-        lane = 0 if last - first == 1 else 1 + (free[0] if free else min(len(ends), MOST_LANES - 2))
+        lane = (
+            0 if last - first == 1 else 1 + (free[0] if free else min(len(ends), MOST_LANES - 2))
+        )
         if lane:
             ends[lane - 1 : lane] = [last]
         for row in range(first, last + 1):
@@ -104,7 +106,8 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
 def gutter_svg(lines: Sequence[Path], width: int, hollow: bool = False) -> Markup:
     """Return the gutter of one row as SVG, whose lines reach as far down as the row is high."""
     looks = {
-        look: "".join(path for line_look, path in lines if line_look == look) for look in _STRENGTH
+        look: "".join(path for line_look, path in lines if line_look == look)
+        for look in _STRENGTH
     }
     return draw("svg.gutter", looks=looks, width=width, hollow=hollow, x=_x(0), y=_MIDDLE)
 

@@ -96,7 +96,9 @@ def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
     if classes:
         attributes = {"cls": classes.replace(".", " "), **attributes}
     words = "".join(_attribute(name, value) for name, value in attributes.items())
-    return Markup(f"<{tag}{words}/>" if tag in _VOID else f"<{tag}{words}>{joined(inside)}</{tag}>")
+    return Markup(
+        f"<{tag}{words}/>" if tag in _VOID else f"<{tag}{words}>{joined(inside)}</{tag}>"
+    )
 
 
 def safe(text: object, limit: int = MOST_CHARACTERS) -> Markup:
@@ -233,7 +235,11 @@ def glyph(status: str, labels: Labels, spoken: bool = True) -> Markup:
 def badge(status: str, text: object, labels: Labels) -> Markup:
     """Return a sign and a text on the tint of the status."""
     return el(
-        "span", glyph(status, labels, spoken=False), " ", text, cls=f"wb-badge wb-{family(status)}"
+        "span",
+        glyph(status, labels, spoken=False),
+        " ",
+        text,
+        cls=f"wb-badge wb-{family(status)}",
     )
 
 

@@ -63,7 +63,9 @@ def _head(document: Data, labels: Labels) -> Iterator[Block]:
     plan = document["plan"]
     review = document["review"]
     facts: list[str | Span] = [(labels.status(document["status"]), "status")]
-    facts += [(labels.get(f"point_{review['point']}", review["point"]), "strong")] if review else []
+    facts += (
+        [(labels.get(f"point_{review['point']}", review["point"]), "strong")] if review else []
+    )
     facts += run_facts(document, labels)
     if plan and plan["version"] > 1:
         facts.append(f"{labels('plan')} {labels('version', n=plan['version'])}")
@@ -195,7 +197,9 @@ def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
         )
     if rows:
         yield clipped(
-            labels("decisions"), columns(labels, "point", "action", "who", "changes", "note"), rows
+            labels("decisions"),
+            columns(labels, "point", "action", "who", "changes", "note"),
+            rows,
         )
 
 

@@ -81,7 +81,9 @@ class PlanView:
     @cached_property
     def critical(self) -> set[Pair]:
         """Return the edges of the chain that took longest, or will; of a plan that can run."""
-        measured = {step_id: record["duration_ms"] / 1000 for step_id, record in self.last.items()}
+        measured = {
+            step_id: record["duration_ms"] / 1000 for step_id, record in self.last.items()
+        }
         try:
             return set(pairwise(self.plan.critical_path({**self.expected, **measured})))
         except PlanError:

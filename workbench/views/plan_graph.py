@@ -60,7 +60,9 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
     """Return one row per step: how it went, whether it is critical, and the version that added it."""
     critical = {end for edge in view.critical for end in edge}
     later = [version for version in (*versions, view.plan) if version.version > 1]
-    added = {step_id: version.version for version in reversed(later) for step_id in version.by_id()}
+    added = {
+        step_id: version.version for version in reversed(later) for step_id in version.by_id()
+    }
     first = versions[0].by_id() if versions else view.plan.by_id()
     rows = []
     for step in view.plan.steps:
@@ -68,7 +70,8 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
         rows.append(
             {
                 **{
-                    key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")
+                    key: getattr(step, key)
+                    for key in ("step_id", "objective", "tool", "condition")
                 },
                 "depends_on": step.dependencies(),
                 "status": record.get("status", "pending"),

@@ -247,7 +247,9 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
         conclusion = (
             f"{labels('stops')}{colon}{labels(reflection['stop_reason'] or 'no_further_action')}"
         )
-    title = labels("reflection", n=reflection["current_iteration"], m=reflection["max_iterations"])
+    title = labels(
+        "reflection", n=reflection["current_iteration"], m=reflection["max_iterations"]
+    )
     title = cut(f"{title} · {conclusion}", 400)
     heads = columns(labels, "signal", "value:number", "needed:number", ":status")
     yield clipped(title, heads, signal_rows(signals, labels), notes=notes)

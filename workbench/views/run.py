@@ -175,7 +175,9 @@ def evidence(
         is_said: returns whether the sentence has a value of a field, which is marked.
     """
     shown = pieces[:_MOST_SHOWN]
-    opened = next((p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), "")
+    opened = next(
+        (p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), ""
+    )
     rows = {}
     for place, piece in enumerate(shown):
         acts = NOTHING

@@ -53,11 +53,16 @@ def when(
 
 
 def _taped(records: Iterable[ExecutionRecord]) -> set[tuple[str, int]]:
-    return {(record["step_id"], record["attempt"]) for record in records if record.get("replayed")}
+    return {
+        (record["step_id"], record["attempt"]) for record in records if record.get("replayed")
+    }
 
 
 def _body(
-    segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: Labels, page: bool = False
+    segments: Sequence[Bar],
+    records: Sequence[ExecutionRecord],
+    labels: Labels,
+    page: bool = False,
 ) -> Body:
     """Draw lanes: on a page names, tracks and facts are columns; on a bench a track is below its name and its facts.
 

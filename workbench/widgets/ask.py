@@ -26,7 +26,12 @@ class AskForm(Panel):
     """
 
     def __init__(
-        self, labels: Labels, *, kb: str | None, review: Collection[str], models: Sequence[str] = ()
+        self,
+        labels: Labels,
+        *,
+        kb: str | None,
+        review: Collection[str],
+        models: Sequence[str] = (),
     ):
         super().__init__(labels)
         self.message = ipywidgets.Textarea(description=labels("question"), rows=2)
@@ -60,7 +65,10 @@ class AskForm(Panel):
             tooltip=labels("ask_model_told"),
             ensure_option=False,
         )
-        roles = [(labels("ask_every"), "all"), *((labels(f"role_{role}"), role) for role in ROLES)]
+        roles = [
+            (labels("ask_every"), "all"),
+            *((labels(f"role_{role}"), role) for role in ROLES),
+        ]
         self.role = ipywidgets.Dropdown(description=labels("ask_role"), options=roles)
         efforts = [(labels("ask_effort_as_set"), ""), *((name, name) for name in EFFORTS)]
         self.effort = ipywidgets.Dropdown(
@@ -90,7 +98,8 @@ class AskForm(Panel):
         """Show the knowledge bases with their number of documents, and example questions."""
         labels = self.labels
         options = [
-            (labels("kb_choice", name=name, n=f"{count:,}"), name) for name, count in bases.items()
+            (labels("kb_choice", name=name, n=f"{count:,}"), name)
+            for name, count in bases.items()
         ]
         if len(bases) != 1:
             options.insert(0, (labels("kb_any"), ""))

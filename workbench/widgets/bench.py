@@ -144,7 +144,9 @@ class Bench(CellRoot):
         """Show the head and the open view."""
         origin = origin_of(run) if run else None
         self.head.show(
-            head(self._document, self.labels, view=self.view, origin=origin, message=self._message)
+            head(
+                self._document, self.labels, view=self.view, origin=origin, message=self._message
+            )
         )
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")

@@ -51,7 +51,9 @@ class Calls(Panel):
         def title(name: str) -> str:
             return labels(f"call_field_{name}")
 
-        self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)
+        self._fields = Fields(
+            schema, labels, lambda _: self._changed(), title=title, own=controls
+        )
         self.fields = self._fields.fields
         self.slots = ipywidgets.HTML()
         self.diff = Pick()
@@ -140,7 +142,9 @@ class Calls(Panel):
         if typed["reply"] != self._reply:
             edits |= {"at": call["place"], "result": typed["reply"]}
         parts = {
-            part: typed[part] for part in _PARTS if prompt and typed[part] != getattr(prompt, part)
+            part: typed[part]
+            for part in _PARTS
+            if prompt and typed[part] != getattr(prompt, part)
         }
         if prompt and parts:
             edits["prompts"] = {prompt.name: parts}

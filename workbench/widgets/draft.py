@@ -85,7 +85,9 @@ class RunPlan:
         approved = recorded.by_id()
         next_steps = proposals.proposal(review).get("next_steps") or () if reflects else ()
         steps = [
-            PlanStep.model_validate(step) for step in next_steps if step["step_id"] not in approved
+            PlanStep.model_validate(step)
+            for step in next_steps
+            if step["step_id"] not in approved
         ]
         plan = recorded.adding(*steps)
         proposed = {step.step_id for step in steps}
@@ -148,7 +150,9 @@ def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
     fixed = plan.replace(step_id, tool_input=_without(step.tool_input, name.split(".")))
     if fixed == plan:  # the input is inside a list
         return None
-    return Fix("fix_remove", name, fixed) if default is None else Fix("fix_change", default, fixed)
+    return (
+        Fix("fix_remove", name, fixed) if default is None else Fix("fix_change", default, fixed)
+    )
 
 
 def _without(value: Any, path: Sequence[str]) -> Any:

@@ -107,7 +107,9 @@ def text(widget: ipywidgets.Widget | None = None) -> Control:
 def names(placeholder: str = "") -> Control:
     """Return a control for a list of texts."""
     return Control(
-        ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b"), [], list
+        ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b"),
+        [],
+        list,
     )
 
 
@@ -273,7 +275,11 @@ class Field:
                     self._json.listen(self._changed)
                 self.control = self._json
                 self.control.write(shown)
-            self.box.children = (self.box.children[0], self.control.widget, *self.box.children[2:])
+            self.box.children = (
+                self.box.children[0],
+                self.control.widget,
+                *self.box.children[2:],
+            )
         finally:
             self.value = value
             self._writing = False
@@ -386,7 +392,9 @@ class Fields(Control):
 
     def write(self, value: Any) -> bool:
         """Show an object; return False for a reference to an earlier step."""
-        if not (value is self.blank is None or (isinstance(value, dict) and "$from" not in value)):
+        if not (
+            value is self.blank is None or (isinstance(value, dict) and "$from" not in value)
+        ):
             return False
         self.show(value or {}, again=True)
         return True

@@ -68,7 +68,9 @@ class Futures:
             "compare": self.compared,
             "knowledge": self.knowledge,
         }
-        self.region = ipywidgets.VBox([*self._regions.values(), self.below]).add_class("wb-futures")
+        self.region = ipywidgets.VBox([*self._regions.values(), self.below]).add_class(
+            "wb-futures"
+        )
         self.runs.on_request(lambda request: bench.act(lambda: self._handle_request(request)))
 
     def show(self, view: str, run: Run | None, document: Data | None) -> None:

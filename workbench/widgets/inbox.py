@@ -46,7 +46,9 @@ class Inbox(CellRoot):
             lang, wb.settings.lang, message=newest.message if newest else ""
         )
         self.list = Pick(listener=self._pressed)
-        self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
+        self.note = ipywidgets.Text(
+            description=labels("decision_note"), placeholder=labels("why")
+        )
         self.below = ipywidgets.VBox()
         super().__init__([self.list, self.note, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
@@ -58,7 +60,9 @@ class Inbox(CellRoot):
     @property
     def waiting(self) -> list[WaitingRun]:
         """Return the runs that wait, newest first."""
-        return sorted(self._waiting.values(), key=lambda run: (run.since, run.run_id), reverse=True)
+        return sorted(
+            self._waiting.values(), key=lambda run: (run.since, run.run_id), reverse=True
+        )
 
     def refresh(self) -> bool:
         """Read the workspace again; return whether that is possible. A refusal is shown until the next answer."""
@@ -160,7 +164,12 @@ class Inbox(CellRoot):
         labels = self.labels
         approvals = self._approvals()
         rows = [
-            (one_line(run.message), labels(f"point_{run.point}"), approvals[run.run_id], run.run_id)
+            (
+                one_line(run.message),
+                labels(f"point_{run.point}"),
+                approvals[run.run_id],
+                run.run_id,
+            )
             for run in self.waiting
         ]
         heads = columns(labels, "question_asked", "point", "proposed_in_short", "run:code")

@@ -195,7 +195,9 @@ class PlanEditor(Panel):
 
     # show
 
-    def show(self, document: Data, live: Mapping[str, float] = {}, editable: bool = False) -> None:
+    def show(
+        self, document: Data, live: Mapping[str, float] = {}, editable: bool = False
+    ) -> None:
         """Show the plan of a run.
 
         Edits survive, and so does what is being typed, while it is the same version of the same run's plan.
@@ -337,7 +339,9 @@ class PlanEditor(Panel):
             plan,
             self.labels,
             records=[
-                record for record in run_plan.records if record["step_id"] not in changes["changed"]
+                record
+                for record in run_plan.records
+                if record["step_id"] not in changes["changed"]
             ],
             proposed={*run_plan.proposed, *(added if run_plan.proposed else ())},
             live=self._live,

@@ -108,7 +108,9 @@ class ClarifyForm(Form):
         return schema
 
     def _own(self) -> dict[str, Control]:
-        questions = {question["question_id"]: question for question in self._proposed["questions"]}
+        questions = {
+            question["question_id"]: question for question in self._proposed["questions"]
+        }
         own = {}
         for name, question in questions.items():
             hint = self._labels("assumed_unless", what=question["assumed"])
@@ -238,7 +240,9 @@ class ReflectForm(Form):
         self.needs = _text_fields({**titles, "": ""}, labels, own, True, labels("need_another"))
         self.needs.box.add_class("wb-needs")
         for need, title in titles.items():
-            self.needs.fields[need].box.add_class("wb-met" if title.startswith("✓") else "wb-unmet")
+            self.needs.fields[need].box.add_class(
+                "wb-met" if title.startswith("✓") else "wb-unmet"
+            )
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 

@@ -72,7 +72,9 @@ class Review(traitlets.HasTraits):
         self.why = Pick()
         self.refusal = Pick()
         self.form = ipywidgets.VBox()
-        self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
+        self.note = ipywidgets.Text(
+            description=labels("decision_note"), placeholder=labels("why")
+        )
         self.primary = press_button("", self.submit, "wb-primary")
         self.stop = press_button("", lambda: self.decide("reject"))
         self.respond = press_button(
@@ -145,7 +147,9 @@ class Review(traitlets.HasTraits):
         self.note.value, self.message.value = self._saved_draft("note"), ""
         self.refusal.show()
         ran = {record["step_id"] for record in self._document["records"]}
-        self._form = make_form(self._request, self._document.get("plan"), labels, self._update, ran)
+        self._form = make_form(
+            self._request, self._document.get("plan"), labels, self._update, ran
+        )
         self._draft = self._saved_draft("form") if self._form.keeps else ""
         if self._draft:
             self._form.restore(json.loads(self._draft))
@@ -211,7 +215,9 @@ class Review(traitlets.HasTraits):
             return labels("next_plan")
         plan, woken = next_plan(request, self._document, edits)
         if (plan, woken) != self._foreseen[0]:
-            with suppress(PlanError):  # a plan that is still to be checked: the last forecast stays
+            with suppress(
+                PlanError
+            ):  # a plan that is still to be checked: the last forecast stays
                 forecast = self._forecast(plan, woken)
                 self._foreseen = (
                     (plan, woken),

@@ -293,7 +293,9 @@ class Working:
     def _forecast(self, plan: Plan, woken: Collection[str] | None = None) -> Any:
         if woken is None:
             woken = proposals.proposal(self._document.get("review") or {}).get("activate") or ()
-        return self._wb.runs.forecast(self._run, plan, woken) if self._run and plan.steps else None
+        return (
+            self._wb.runs.forecast(self._run, plan, woken) if self._run and plan.steps else None
+        )
 
     def _examples(self) -> list[str]:
         """Return two questions about the chosen knowledge base, or about the first one."""
@@ -399,7 +401,8 @@ class Working:
 
     def _piece_by_key(self, key: str) -> Any:
         return next(
-            (piece for piece in self._pieces[1] if key in (piece["key"], piece["result_id"])), None
+            (piece for piece in self._pieces[1] if key in (piece["key"], piece["result_id"])),
+            None,
         )
 
     def _mark(self, piece: Any, kind: str, what: str) -> None:

@@ -40,7 +40,10 @@ class RunTable(Panel):
         self.search = ipywidgets.Text(
             placeholder=labels("runs_search"), description=labels("runs_search_label")
         )
-        statuses = [(labels("runs_every"), ""), *((labels(status), status) for status in _STATUSES)]
+        statuses = [
+            (labels("runs_every"), ""),
+            *((labels(status), status) for status in _STATUSES),
+        ]
         self.status = ipywidgets.Dropdown(options=statuses, description=labels("status"))
         self.tags = ipywidgets.Text(
             placeholder=labels("runs_tags_told"), description=labels("runs_tags")

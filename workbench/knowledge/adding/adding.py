@@ -55,7 +55,9 @@ def insert(
     title = keywords.stored(" | ".join([*titles, *document.aliases]))
     # each name separately: terms never run over the border between two names
     names = " ".join(
-        map(keywords.stored, entities.names_in_fields(document.fields, document.names, vocabulary))
+        map(
+            keywords.stored, entities.names_in_fields(document.fields, document.names, vocabulary)
+        )
     )
     title_keys = {key for name in [*titles, *document.aliases] for key in surfaces.writings(name)}
     for position, text in enumerate(texts):
@@ -242,9 +244,7 @@ class Addition:
 
         def read() -> Iterator[entities.Source]:
             nonlocal done
-            sql = (
-                f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}"
-            )
+            sql = f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}"
             last = ""
             while ids := [row[0] for row in self._index.rows(sql, (last,))]:
                 # How many times the graph reads every document.

@@ -58,7 +58,9 @@ def remember(folder: Path, new_paths: Sequence[Path]) -> None:
         return
     new = folder / f".{SOURCES}.{uuid.uuid4().hex[:8]}"
     with translate_errors(folder):
-        new.write_text(json.dumps({"paths": paths}, ensure_ascii=False, indent=1), encoding="utf-8")
+        new.write_text(
+            json.dumps({"paths": paths}, ensure_ascii=False, indent=1), encoding="utf-8"
+        )
         os.replace(new, folder / SOURCES)
 
 
@@ -113,7 +115,9 @@ def _copy_state(old: sqlite3.Connection, index: Index, settings: Settings) -> No
     # so that who has the old one open sees a newer one
     index.set_meta("generation", meta.get("generation", "0"))
     model = meta.get("embedding_model", "")
-    if model and text_model(settings, model).name == model:  # another one in the settings is meant
+    if (
+        model and text_model(settings, model).name == model
+    ):  # another one in the settings is meant
         index.set_meta("embedding_model", model)
 
 

@@ -59,7 +59,9 @@ class Places:
 
     def get(self, doc_id: str) -> Place | None:
         """Return where a document was read, now or before."""
-        rows = self._index.rows("SELECT file, line, digest FROM places WHERE doc_id = ?", (doc_id,))
+        rows = self._index.rows(
+            "SELECT file, line, digest FROM places WHERE doc_id = ?", (doc_id,)
+        )
         if not rows and self.before is not None:
             rows = self.before.execute(
                 "SELECT source, 0, digest FROM documents WHERE doc_id = ?", (doc_id,)

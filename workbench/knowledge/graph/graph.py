@@ -33,7 +33,9 @@ def build(entities: Iterable[Entity], relations: Iterable[Relation]) -> networkx
 
     graph: networkx.MultiDiGraph = networkx.MultiDiGraph()
     for entity in entities:
-        graph.add_node(entity["entity_id"], **{k: v for k, v in entity.items() if k != "entity_id"})
+        graph.add_node(
+            entity["entity_id"], **{k: v for k, v in entity.items() if k != "entity_id"}
+        )
     for relation in relations:
         graph.add_edge(
             relation["source"],
@@ -152,7 +154,9 @@ def _louvain(
     )
     graph.add_weighted_edges_from(pairs)
     louvain = networkx.community.louvain_communities
-    partition = louvain(graph, weight="weight", resolution=resolution, seed=_SEED) if inner else []
+    partition = (
+        louvain(graph, weight="weight", resolution=resolution, seed=_SEED) if inner else []
+    )
     groups = [[inner[i] for i in sorted(group)] for group in partition]
     home = {entity_id: group for group in groups for entity_id in group}
     for entity_id in ids:

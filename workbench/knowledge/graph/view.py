@@ -158,9 +158,13 @@ class View:
     def _newest(self) -> int:
         """Return the generation in the file now, outside of the snapshot that this thread reads from."""
         with closing(
-            sqlite3.connect(f"{self._index.path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+            sqlite3.connect(
+                f"{self._index.path.resolve().as_uri()}?mode=ro", uri=True, timeout=30
+            )
         ) as now:
-            return int(now.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+            return int(
+                now.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0]
+            )
 
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""

@@ -60,7 +60,9 @@ class Chroma(Store):
         import httpx
         from chromadb.errors import ChromaError
 
-        refused = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) if self.place.url else ()
+        refused = (
+            (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) if self.place.url else ()
+        )
         try:
             yield
         except (ChromaError, *refused) as error:

@@ -260,4 +260,6 @@ def relations(index: Index, column: str = "", values: Sequence[str] = ()) -> lis
 def _rows(index: Index, sql: str, column: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
     if not column:
         return index.rows(f"{sql} ORDER BY 1")
-    return sorted(index.rows_in(f"{sql} WHERE {column} IN ({{}})", values), key=lambda row: row[0])
+    return sorted(
+        index.rows_in(f"{sql} WHERE {column} IN ({{}})", values), key=lambda row: row[0]
+    )

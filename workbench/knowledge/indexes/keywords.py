@@ -20,7 +20,9 @@ def stored(text: str) -> str:
     return " ".join(stem(term) for term in terms(text))
 
 
-def insert(connection: sqlite3.Connection, number: int, title: str, names: str, body: str) -> None:
+def insert(
+    connection: sqlite3.Connection, number: int, title: str, names: str, body: str
+) -> None:
     """Index passage ``number`` by the ``stored`` title and names of its document."""
     row = (number, title, names, stored(body))
     connection.execute("INSERT INTO terms (rowid, title, names, body) VALUES (?, ?, ?, ?)", row)
@@ -29,7 +31,9 @@ def insert(connection: sqlite3.Connection, number: int, title: str, names: str, 
 def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
     """Return ``(chunk_id, score > 0)``, best first, ties by id. Function words count only without any other."""
     every = list(dict.fromkeys(terms(query)))
-    stems = dict.fromkeys(stem(term) for term in [t for t in every if not is_stop_word(t)] or every)
+    stems = dict.fromkeys(
+        stem(term) for term in [t for t in every if not is_stop_word(t)] or every
+    )
     if not stems or top_k < 1:
         return []
     sql = (

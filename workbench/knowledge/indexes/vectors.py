@@ -60,7 +60,9 @@ def ensure(
     handful = 128  # texts that are embedded and kept at a time: what a kill loses
     wanted = {vector_key(model.name, text): text for text in texts}
     lengths_by_key = dict(
-        index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted))
+        index.rows_in(
+            "SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)
+        )
     )
     lengths.update(lengths_by_key.values())
     _alike(lengths, model)

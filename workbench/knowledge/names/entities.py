@@ -223,7 +223,9 @@ class GraphBuilder:
     def _add_mentions(self, read: Read) -> None:
         """Store who has which name, and find every known name in every text."""
         entities = [
-            entity for entity_id, entity in self.entities.items() if entity_id not in self._untitled
+            entity
+            for entity_id, entity in self.entities.items()
+            if entity_id not in self._untitled
         ]
         names = compiled(entities, self._degrees(), self.categories, self._years)
         for key, bearers in names.items():

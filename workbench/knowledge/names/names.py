@@ -114,7 +114,9 @@ class Names:
             matcher = Matcher(row[0] for row in self._index.rows(sql, (NAMESAKES,)))
             self._matcher = self._index.generation, matcher
         names = [list(matcher.names_in(text)) for text in texts]
-        doc_ids = self._documents(sorted({key for text_names in names for _, _, key in text_names}))
+        doc_ids = self._documents(
+            sorted({key for text_names in names for _, _, key in text_names})
+        )
         return [
             [
                 Mention(start=a, end=b, surface=text[a:b], doc_ids=doc_ids[key])
@@ -173,7 +175,9 @@ class Names:
             if len(holders[key]) <= limit
         ]
         return [
-            Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=elsewhere)
+            Shared(
+                chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=elsewhere
+            )
             for chunk_id, sentence, key, elsewhere in rare
             if elsewhere
         ]

@@ -59,7 +59,9 @@ def facts(fields: Data) -> Iterator[Fact]:
                 if isinstance(cell, bool):
                     text = "yes" if cell else "no"
                 number = amount(cell)
-                yield Fact(name, key(text), text, number[0] if number else None, iso(cell) or None)
+                yield Fact(
+                    name, key(text), text, number[0] if number else None, iso(cell) or None
+                )
 
 
 def key(text: str) -> str:
@@ -111,7 +113,9 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
     ):
         kind = "name"
     values = (
-        [row[0] for row in index.rows(_FREQUENT, (name, MOST_VALUES))] if kind == "category" else []
+        [row[0] for row in index.rows(_FREQUENT, (name, MOST_VALUES))]
+        if kind == "category"
+        else []
     )
     bounds = {"number": (low, high), "date": (first, last)}.get(kind, (None, None))
     unit = words.unit or (unit_in(name)[1] or "".join(units) if kind == "number" else "")
@@ -221,7 +225,10 @@ def in_table(condition: Condition, tables: Mapping[str, Sequence[str]]) -> tuple
     sources = [source for name in names for source in tables.get(name, ())]
     inside = "IN (SELECT value FROM json_each(?))"
     negation = "NOT " if condition["op"] in ("ne", "not_in") else ""
-    return f"{negation}(type {inside} OR source {inside})", [json.dumps(names), json.dumps(sources)]
+    return f"{negation}(type {inside} OR source {inside})", [
+        json.dumps(names),
+        json.dumps(sources),
+    ]
 
 
 def _dated(condition: Condition) -> tuple[str, list[Any]]:
@@ -268,7 +275,9 @@ def _unfit(condition: Condition, kind: str) -> KnowledgeError:
     name = condition["field"]
     op = condition["op"]
     value = shown(condition["value"])
-    return KnowledgeError(f"The condition {name} {op} {value} cannot be tested: {kind} is needed.")
+    return KnowledgeError(
+        f"The condition {name} {op} {value} cannot be tested: {kind} is needed."
+    )
 
 
 _SIGNS = {"eq": "=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}

@@ -150,7 +150,9 @@ def _unwrapped(lines: Sequence[str]) -> list[str]:
         else:
             parts.append([line])
         continues = (
-            widest <= 130 and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
+            widest <= 130
+            and _width(line) >= max(_NARROW, 0.7 * widest)
+            and not line.endswith("  ")
         )
     return [joined(part) for part in parts]
 

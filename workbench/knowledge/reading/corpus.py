@@ -153,7 +153,9 @@ class Reading:
         sources = set[str]()
         with documents.Reader() as reader:
             for path, name, why in self._files:
-                source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
+                source = Path(
+                    os.path.realpath(path)
+                ).as_posix()  # which takes a loop of links too
                 if why or source in sources:
                     continue
                 sources.add(source)
@@ -188,7 +190,9 @@ class Reading:
                 self._leave_out(path, line, Note(f"id {shown(doc_id)} {why}"))
                 return None
             if place is None or place.source == source or equal or self._is_gone(place):
-                owner = place.source if place and equal and Path(place.source).exists() else source
+                owner = (
+                    place.source if place and equal and Path(place.source).exists() else source
+                )
                 self.places[doc_id] = Place(source, line, digest)
                 return replace(document, doc_id=doc_id, source=owner)
         return None
@@ -275,7 +279,8 @@ def _pieces(text: str, limit: int, title: str) -> Iterator[tuple[str, str, str]]
                 if level >= block.level:  # a heading without a text becomes a text
                     yield "\n\n", f"# {heading}", f"# {heading}"
             path, unused = (
-                [section for section in open if section[0] < block.level] for open in (path, unused)
+                [section for section in open if section[0] < block.level]
+                for open in (path, unused)
             )
             if fold(block.text) == title:
                 yield "", "", ""  # what follows is under no heading
@@ -315,7 +320,9 @@ def _cut(block: Block, last: Block, room: int) -> Iterator[tuple[str, str, str]]
         before = ""
         parts = [*filter(str.strip, text.split("\n"))] if code else sentences(text)
         for part in (
-            part for long in parts for part in ([long] if len(long) <= room else _short(long, room))
+            part
+            for long in parts
+            for part in ([long] if len(long) <= room else _short(long, room))
         ):
             tight = CJK.match(part) and before.endswith(_TIGHT)
             joint = "\n" if code else " " * (not tight)
@@ -402,7 +409,13 @@ def _triples(path: Path) -> Read:
             yield (
                 line,
                 Document(
-                    name, name, text, type=triples.NODE, fields=tails, aliases=names, source=source
+                    name,
+                    name,
+                    text,
+                    type=triples.NODE,
+                    fields=tails,
+                    aliases=names,
+                    source=source,
                 ),
             )
 
@@ -418,16 +431,23 @@ def _json_file(path: Path, doc_id: str) -> Read:
             if isinstance(v, list) and v and all(isinstance(x, Mapping) for x in v)
         ]
         frame = [name for name, value in content.items() if value not in lists]
-        if len(lists) == 1 and not any(isinstance(content[name], Mapping | list) for name in frame):
+        if len(lists) == 1 and not any(
+            isinstance(content[name], Mapping | list) for name in frame
+        ):
             if frame:
-                yield 0, Note(f"what stands around its list is left out: {shown(', '.join(frame))}")
+                yield (
+                    0,
+                    Note(f"what stands around its list is left out: {shown(', '.join(frame))}"),
+                )
             content = lists[0]
             single = False
     for number, record in enumerate([content] if single else content, 1):
         try:
             yield (
                 number,
-                _document({"id": doc_id, "title": path.stem, **record} if single else record, path),
+                _document(
+                    {"id": doc_id, "title": path.stem, **record} if single else record, path
+                ),
             )
         except Unreadable as error:
             yield number, f"record {number}: {error}"
@@ -461,7 +481,9 @@ def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Read:
             equal[document.doc_id] += 1
             number = equal[document.doc_id]
             document = (
-                replace(document, doc_id=f"{document.doc_id}-{number}") if number > 1 else document
+                replace(document, doc_id=f"{document.doc_id}-{number}")
+                if number > 1
+                else document
             )
         yield line, document
 
@@ -658,7 +680,9 @@ def legible(text: str) -> str:
 def _names(value: Any, fields: Data) -> dict[str, list[str]]:
     if not isinstance(value, dict) and value not in (None, ""):
         raise Unreadable('names must be an object such as {"Lao She": ["老舍"]}')
-    names = {name: _strings(values, f"names of {name!r}") for name, values in (value or {}).items()}
+    names = {
+        name: _strings(values, f"names of {name!r}") for name, values in (value or {}).items()
+    }
     for name, alias in aliases.of_values(fields):
         names[name] = list(dict.fromkeys([*names.get(name, []), alias]))
     return names
@@ -686,5 +710,7 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise Unreadable("a number is too large: leave it out, or write it as text")
     if isinstance(value, int) and abs(value) >= 2**63:
-        raise Unreadable(f"{shown(value)} is a whole number of more than 64 bits: write it as text")
+        raise Unreadable(
+            f"{shown(value)} is a whole number of more than 64 bits: write it as text"
+        )
     return value

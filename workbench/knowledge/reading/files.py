@@ -93,7 +93,9 @@ def given_paths(paths: Any) -> list[Path]:
     entries = list(several)
     for path in entries:
         if not isinstance(path, str | os.PathLike) or not str(path).strip():
-            raise CorpusError(f"{shown(path)} is no path. Give files or folders: ['papers.jsonl'].")
+            raise CorpusError(
+                f"{shown(path)} is no path. Give files or folders: ['papers.jsonl']."
+            )
     return [Path(path) for path in entries]
 
 
@@ -147,7 +149,9 @@ def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
     for place, folders, names in os.walk(folder, onerror=unseen):
         left = {name: _HIDDEN for name in (*folders, *names) if name.startswith(".")}
         left |= {
-            name: _LINKED for name in folders if name not in left and Path(place, name).is_symlink()
+            name: _LINKED
+            for name in folders
+            if name not in left and Path(place, name).is_symlink()
         }
         links = [
             Path(place, name)
@@ -164,7 +168,9 @@ def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
         for name in (*names, *left.keys() - set(names)):
             readable = name.lower().endswith(SUFFIXES)
             why = left.get(name) or (
-                "" if readable else f"not a kind of file that is read: {Path(name).suffix or name}"
+                ""
+                if readable
+                else f"not a kind of file that is read: {Path(name).suffix or name}"
             )
             path = Path(place, name)
             yield path, path.relative_to(folder).as_posix(), why
@@ -291,7 +297,10 @@ def _line_encoding(path: Path) -> str:
             codecs.getincrementaldecoder("utf-8")().decode(sample)
         except UnicodeDecodeError:
             legal = sum(
-                map(len, re.findall(rb"[\xe3-\xf4][\x80-\xbf]{2,3}|[\xc3-\xdf][\x80-\xbf]", sample))
+                map(
+                    len,
+                    re.findall(rb"[\xe3-\xf4][\x80-\xbf]{2,3}|[\xc3-\xdf][\x80-\xbf]", sample),
+                )
             )
             if legal < 0.9 * len(re.findall(rb"[\x80-\xff]", sample)):
                 with suppress(Unreadable):  # each line that is not UTF-8 says so
@@ -315,7 +324,9 @@ def _guess(raw: bytes) -> str:
     high = sum(byte > 127 for byte in raw)
     short = high < 5 and not re.search(rb"[A-Za-z]", raw)
     if short or _ODD.search(text) or text.count("\ufffd") * 50 > high:
-        raise Unreadable(f"not UTF-8, and {encoding.upper()} would be {shown(text[:40])}; {_SAVE}")
+        raise Unreadable(
+            f"not UTF-8, and {encoding.upper()} would be {shown(text[:40])}; {_SAVE}"
+        )
     return encoding
 
 

@@ -161,7 +161,9 @@ def _html(path: Path) -> Json:
         "title": heading_of(text) or name,
         "author": metas.get("author") or metas.get("citation_author"),
         "date": metas.get("date") or metas.get("dc.date") or metas.get("citation_date"),
-        "keywords": [word.strip() for word in metas.get("keywords", "").split(",") if word.strip()],
+        "keywords": [
+            word.strip() for word in metas.get("keywords", "").split(",") if word.strip()
+        ],
         "text": text,
     }
 
@@ -240,5 +242,7 @@ READERS: dict[str, Callable[[Path], Json]] = {
     ".html": _html,
     ".htm": _html,
     ".ipynb": _notebook,
-    **dict.fromkeys((".pdf", ".docx", ".pptx", ".xlsx", ".epub", ".rtf", ".odt", ".eml"), _office),
+    **dict.fromkeys(
+        (".pdf", ".docx", ".pptx", ".xlsx", ".epub", ".rtf", ".odt", ".eml"), _office
+    ),
 }

@@ -112,7 +112,9 @@ def _typed(
         elif any(row):
             yield (
                 line,
-                Note(f"a title above the table, and not a record: {shown(' '.join(row).strip())}"),
+                Note(
+                    f"a title above the table, and not a record: {shown(' '.join(row).strip())}"
+                ),
             )
     if unnamed and columns[0].counts:  # an index, which only counts the rows
         columns[0].name = ""
@@ -187,9 +189,7 @@ class Column:
         """Return why a column of dates stays text; "" where there is nothing to say."""
         if not self._is_date or len(self._orders) == 1:
             return ""
-        return (
-            f"column {shown(self.name)} stays text: {shown(self._example)} may be read in two ways"
-        )
+        return f"column {shown(self.name)} stays text: {shown(self._example)} may be read in two ways"
 
     def read(self, cell: str) -> Any:
         """Return the value of a cell; None where it says that there is none."""
@@ -217,7 +217,9 @@ class Column:
         return cell
 
 
-def _record(columns: Sequence[Column], row: Sequence[str], untyped: Collection[str]) -> Json | str:
+def _record(
+    columns: Sequence[Column], row: Sequence[str], untyped: Collection[str]
+) -> Json | str:
     if any(row[len(columns) :]):
         return f"more cells than the {len(columns)} columns of the header"
     record = Json()

@@ -99,8 +99,8 @@ def retrieval_graph(
         }
 
     graph = StateGraph(_State, input_schema=RetrievalMessages, output_schema=RetrievalMessages)
-    graph.add_node("begin", begin).add_node("retrieve", build_retrieval(bound).compile()).add_node(
-        "end", end
-    )
+    graph.add_node("begin", begin).add_node(
+        "retrieve", build_retrieval(bound).compile()
+    ).add_node("end", end)
     graph.add_edge(START, "begin").add_edge("begin", "retrieve").add_edge("retrieve", "end")
     return graph.compile(name=f"retrieval {kb}")

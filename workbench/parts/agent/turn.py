@@ -74,7 +74,9 @@ class Thought(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     thought: str = Field(
-        min_length=1, max_length=LONGEST, description="What is known, what is missing, what to try"
+        min_length=1,
+        max_length=LONGEST,
+        description="What is known, what is missing, what to try",
     )
 
 
@@ -139,7 +141,9 @@ async def first_turn(
         problem_statement=state["query"], execution_mode=context.settings.execution_mode
     )
     begun = last_records(state.get("records", []))
-    plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id in begun]})
+    plan = plan.model_copy(
+        update={"steps": [step for step in plan.steps if step.step_id in begun]}
+    )
     taken, refused = await _taken_by_all(state, context, bases, plan, "turn 1")
     if not taken or not taken.steps:
         refused = refused or ["it called no tool"]
@@ -200,11 +204,15 @@ async def _taken_by_all(
 ) -> tuple[Taken | None, list[str]]:
     """Return the turn of the agent or, for a report with aspects, of the agents that have not ended, as one."""
     aspects = [
-        " ".join([title, *parts]) for title, parts in (state.get("report") or {}).get("aspects", [])
+        " ".join([title, *parts])
+        for title, parts in (state.get("report") or {}).get("aspects", [])
     ]
     if len(aspects) < 2:
         return await _take(state, context, bases, plan, at, last)
-    notes = [plan.metadata, *(reflection["signals"] for reflection in state.get("reflections", []))]
+    notes = [
+        plan.metadata,
+        *(reflection["signals"] for reflection in state.get("reflections", [])),
+    ]
     before: Data = notes[-1].get(PARTS, {})
 
     async def take(number: int, aspect: str) -> tuple[Taken | None, list[str]]:
@@ -248,7 +256,8 @@ async def _take(
     if "agent" not in context.models:
         raise ModelError(NO_MODEL)
     tools = {
-        name: context.tools[name] for name in [*names_for_agents(context.tools, bases), THINK.name]
+        name: context.tools[name]
+        for name in [*names_for_agents(context.tools, bases), THINK.name]
     }
     messages = _conversation(state, context, bases, plan)
     messages += [["human", "No further call can be made: say what was found."]] if last else []
@@ -388,7 +397,9 @@ def _result(state: RetrievalState, context: Context, record: Data, shown: set[st
         piece for n, piece in enumerate(body["results"]) if n < FIRST or piece["score"] >= SEEN
     ]
     if is_listing(record["tool"], record["raw_input"]):
-        return result_text({**body["output"], "results": [without_text(piece) for piece in pieces]})
+        return result_text(
+            {**body["output"], "results": [without_text(piece) for piece in pieces]}
+        )
     text = result_text({**body["output"], "results": pieces}, shown)
     shown |= {piece["result_id"] for piece in pieces}
     return text
@@ -425,7 +436,8 @@ async def _reply(
                     {"tool": call["name"], "input": call["args"]} for call in message.tool_calls
                 ]
                 bad = [
-                    {"tool": str(call["name"]), "input": {}} for call in message.invalid_tool_calls
+                    {"tool": str(call["name"]), "input": {}}
+                    for call in message.invalid_tool_calls
                 ]
                 turn = {"text": split(str(message.text))[0], "calls": [*calls, *bad]}
                 text = json.dumps(turn, ensure_ascii=False)
@@ -440,7 +452,11 @@ async def _reply(
             **accounted(context, "agent", own, token_usage(message)),
         }
 
-    args = {"model": context.settings.role_model("agent"), "messages": messages, "tools": functions}
+    args = {
+        "model": context.settings.role_model("agent"),
+        "messages": messages,
+        "tools": functions,
+    }
     effect = await context.tape.aeffect("model", "agent", args, call)
     return dict(effect.value)
 

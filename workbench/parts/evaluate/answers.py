@@ -197,12 +197,19 @@ async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
         "kb_prefixes": [kb],
         "use_retrieval": True,
         "route_decision": route.decision,
-        "merged": {"retrieval_results": evidence, "statistics": {}, "context": "", "reference": {}},
+        "merged": {
+            "retrieval_results": evidence,
+            "statistics": {},
+            "context": "",
+            "reference": {},
+        },
         "records": [],
     }
     runtime = SimpleNamespace(context=context, stream_writer=lambda _: None)
     change = await generate(cast(Any, state), cast(Any, runtime))
-    return SimpleNamespace(status="done", answer=change["answer"], state=change, evidence=evidence)
+    return SimpleNamespace(
+        status="done", answer=change["answer"], state=change, evidence=evidence
+    )
 
 
 def gold_answers(row: Row) -> list[str]:
@@ -342,7 +349,9 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
     empty = [] if any(map(gold_answers, rows)) else ["EM", "F1", "holds"]
     empty += [] if any(map(gold_documents, rows)) else ["R@5"]
     empty += (
-        [] if any(run.state.get("support") is not None for run in runs) else ["precision", "recall"]
+        []
+        if any(run.state.get("support") is not None for run in runs)
+        else ["precision", "recall"]
     )
     return {name: values for name, values in scores.items() if name not in empty}
 
@@ -370,7 +379,9 @@ def f1(answer: str, gold: str) -> float:
 
 
 def _tokens(text: str) -> list[str]:
-    return re.findall(rf"{CJK.pattern}|[^\W_]+", re.sub(rf"({CJK.pattern})", r" \1 ", normal(text)))
+    return re.findall(
+        rf"{CJK.pattern}|[^\W_]+", re.sub(rf"({CJK.pattern})", r" \1 ", normal(text))
+    )
 
 
 GRADES = ("correct", "faithful")

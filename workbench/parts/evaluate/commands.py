@@ -19,7 +19,9 @@ class Cuts(click.ParamType):
 
     name = "numbers"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
         """Return the numbers, smallest first."""
         try:
             cuts = sorted({int(part) for part in str(value).split(",")})
@@ -49,7 +51,10 @@ def questions(command: Callable[..., Any]) -> Callable[..., Any]:
             "--where", type=Pair(), multiple=True, help="Only questions that hold this value."
         ),
         click.option(
-            "--questions", type=FILE, required=True, help="JSON Lines: id, question, and the rest."
+            "--questions",
+            type=FILE,
+            required=True,
+            help="JSON Lines: id, question, and the rest.",
         ),
     ):
         command = option(command)
@@ -148,7 +153,11 @@ def _arguments(page: Page, options: Json) -> Json:
         if done == total or done % 50 == 0:
             page.say(f"{tool}: {done} of {total}", "dim")
 
-    return {**options, "where": dict(options["where"]), "progress": tell if page.watched else None}
+    return {
+        **options,
+        "where": dict(options["where"]),
+        "progress": tell if page.watched else None,
+    }
 
 
 def _print(page: Page, table: Json) -> None:

@@ -49,7 +49,9 @@ def score_rankings(
         ir_measures.nDCG @ 10: "nDCG@10",
     }
     relevant = {question: dict.fromkeys(documents, 1) for question, documents in gold.items()}
-    run = {question: {d: -float(n) for n, d in enumerate(rankings[question])} for question in gold}
+    run = {
+        question: {d: -float(n) for n, d in enumerate(rankings[question])} for question in gold
+    }
     for metric in ir_measures.iter_calc(list(metrics), relevant, run):
         scores[metrics[metric.measure]][metric.query_id] = metric.value
     for k in cuts:
@@ -223,7 +225,10 @@ class Rows(Json):
         return "\n".join(
             [
                 *parts,
-                *(f"  {row['id']} {row['question']} -> {'; '.join(row['wrong'])}" for row in wrong),
+                *(
+                    f"  {row['id']} {row['question']} -> {'; '.join(row['wrong'])}"
+                    for row in wrong
+                ),
             ]
         )
 
@@ -264,7 +269,10 @@ def _frame_text(rows: Mapping[str, Mapping[str, object]]) -> str:
     import pandas
 
     return (
-        pandas.DataFrame.from_dict(dict(rows), orient="index").astype(object).fillna("").to_string()
+        pandas.DataFrame.from_dict(dict(rows), orient="index")
+        .astype(object)
+        .fillna("")
+        .to_string()
     )
 
 

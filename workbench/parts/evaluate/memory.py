@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 
 from workbench.errors import CorpusError, shown
 from workbench.models.embeddings import TextModel, text_model
-from workbench.parts.evaluate.measures import Progress, Rows, compare, milliseconds, score_rankings
+from workbench.parts.evaluate.measures import (
+    Progress,
+    Rows,
+    compare,
+    milliseconds,
+    score_rankings,
+)
 from workbench.parts.evaluate.questions import Row, choose, distinct, gold_ids, read_rows
 from workbench.parts.memory.ranking import Conversation, Turn
 from workbench.settings import Settings
@@ -120,13 +126,17 @@ def eval_memory(
     rows = choose(read_rows(questions, "id", "question"), where, limit)
     model = text_model(settings)
     names = {row["id"]: _conversation(row, turns) for row in rows}
-    talks = index({name: turns[name] for name in turns if name in names.values()}, model, progress)
+    talks = index(
+        {name: turns[name] for name in turns if name in names.values()}, model, progress
+    )
     gold = {row["id"]: _gold(row, talks[names[row["id"]]], by_turn) for row in rows}
     rankings: dict[str, dict[str, list[str]]] = defaultdict(dict)
     seconds: dict[str, list[float]] = defaultdict(list)
     vectors = model.array([row["question"] for row in rows])
     for number, (row, vector) in enumerate(zip(rows, vectors, strict=True), start=1):
-        for name, rank in _methods(talks[names[row["id"]]].turns, row["question"], vector).items():
+        for name, rank in _methods(
+            talks[names[row["id"]]].turns, row["question"], vector
+        ).items():
             begun = time.perf_counter()
             rankings[name][row["id"]] = rank()
             seconds[name].append(time.perf_counter() - begun)
@@ -171,7 +181,9 @@ def index(
         conversation = Conversation(getattr(model, "words", None))
         for start in range(0, len(spoken), _BATCH):
             batch = spoken[start : start + _BATCH]
-            for turn, vector in zip(batch, model.array([turn.text for turn in batch]), strict=True):
+            for turn, vector in zip(
+                batch, model.array([turn.text for turn in batch]), strict=True
+            ):
                 conversation.add(turn, vector)
             done += len(batch)
             if progress:
@@ -204,7 +216,9 @@ def _gold(row: Row, talk: Talk, by_turn: bool) -> list[str]:
     return ids
 
 
-def _methods(talk: Conversation, question: str, vector: Any) -> dict[str, Callable[[], list[str]]]:
+def _methods(
+    talk: Conversation, question: str, vector: Any
+) -> dict[str, Callable[[], list[str]]]:
     """Return what ranks turns, by name."""
     ids = [turn.id for turn in talk.turns]
 

@@ -141,7 +141,9 @@ def _agent(agent_type: str, context: Context) -> Ranker:
         state, log = await make_agent(knowledge.name).walk(question, "evaluation")
         nodes = [entry["node"] for entry in log]
         result = _result(
-            state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector")
+            state["merged"]["retrieval_results"],
+            nodes.count("executor"),
+            nodes.count("reflector"),
         )
         return result._replace(quality=state["reflections"][0]["signals"].get("probability"))
 

@@ -144,7 +144,9 @@ class QuestionSet:
         incomplete = [quality for quality, is_complete in judged if not is_complete]
         pairs = len(complete) * len(incomplete)
         auc = (
-            round(stats.mannwhitneyu(complete, incomplete).statistic / pairs, 3) if pairs else None
+            round(stats.mannwhitneyu(complete, incomplete).statistic / pairs, 3)
+            if pairs
+            else None
         )
         return {"questions": len(judged), "incomplete": len(incomplete), "auc": auc}
 
@@ -250,6 +252,8 @@ def reliability(claims: Sequence[Claim]) -> Json:
     figures = {**frame.mean(), "ECE": error, "Brier": brier}
     return {
         "findings": len(frame),
-        **{name: round(float(value), 4) if len(frame) else 0.0 for name, value in figures.items()},
+        **{
+            name: round(float(value), 4) if len(frame) else 0.0 for name, value in figures.items()
+        },
         "bins": bins.round(4).reset_index().to_dict("records"),
     }

@@ -179,4 +179,6 @@ def _judged(wb: Any, judge: str, runs: Sequence[Run]) -> list[tuple[bool, bool]]
         judged_texts({"question": run.query}, [], run, wb.settings.merge_max_characters)
         for run in runs
     ]
-    return [(bool(g and g.faithful), bool(g and g.correct)) for g in wb.call(grades(ports, texts))]
+    return [
+        (bool(g and g.faithful), bool(g and g.correct)) for g in wb.call(grades(ports, texts))
+    ]

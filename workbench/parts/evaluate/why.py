@@ -133,7 +133,9 @@ def _first_loss(run: Any, gold: Sequence[str], base: KnowledgeBase) -> Loss:
 def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
     evidence = run.evidence
     in_prompt = [
-        evidence[piece["n"] - 1] for piece in found_pieces(run) if piece["in_prompt"] and piece["n"]
+        evidence[piece["n"] - 1]
+        for piece in found_pieces(run)
+        if piece["in_prompt"] and piece["n"]
     ]
     cited = {str(citation["source"].get("doc_id", "")) for citation in run.citations}
     results = [result for results in run._results_by_step().values() for result in results]

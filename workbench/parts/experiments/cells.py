@@ -187,7 +187,9 @@ class Cells:
 
     def shared(self, variant: Json) -> str:
         """Return a digest of all in a configuration that runs which share a tape must have in common."""
-        settings = {name for name in all_settings().model_fields if not name.startswith(_OF_ORIGIN)}
+        settings = {
+            name for name in all_settings().model_fields if not name.startswith(_OF_ORIGIN)
+        }
         apart = {**self.spec.base, **variant}
         for name in list(apart):
             if name.removeprefix("settings.").partition(".")[0] in settings | _SET_ON_A_FORK:

@@ -94,7 +94,9 @@ def status(page: Page, name: str) -> None:
 @click.argument("name")
 @click.argument("act", type=click.Choice(ACTS))
 @click.argument("configuration", type=int, required=False)
-@click.option("--set", "values", metavar="JSON", default="{}", help='Parameters, as {"top_k": 3}.')
+@click.option(
+    "--set", "values", metavar="JSON", default="{}", help='Parameters, as {"top_k": 3}.'
+)
 @paged
 def steer(page: Page, name: str, act: str, configuration: int | None, values: str) -> None:
     """Change an experiment while it runs: pause or resume it; drop, take back, clone or change a configuration by its

@@ -95,7 +95,9 @@ class Experiments:
             experiment.work(workers, dask, tell)
             if experiment.spec.optuna:
                 search(
-                    experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, tell)
+                    experiment,
+                    experiment.spec.optuna,
+                    lambda: experiment.work(workers, dask, tell),
                 )
             experiment.tell("done", f"{experiment.name} has ended: {experiment}")
         return experiment
@@ -252,7 +254,9 @@ class Experiment(Results):
             time.sleep(_POLL_S)
         spent_now = {**self._store.totals(), "seconds": time.monotonic() - began}
         limits = self.spec.budget.model_dump(exclude_none=True)
-        return state == "stopped" or any(spent_now[name] >= limit for name, limit in limits.items())
+        return state == "stopped" or any(
+            spent_now[name] >= limit for name, limit in limits.items()
+        )
 
     def _run_cell(self, row: Json, question: Json, tapes: dict[Any, Run]) -> None:
         variant = row["parameters"]
@@ -286,9 +290,13 @@ class Experiment(Results):
             | self.spec.base
             | variant
         )
-        results, error = notebooks.execute(self.spec.notebook, output, values, self._wb.path.parent)
+        results, error = notebooks.execute(
+            self.spec.notebook, output, values, self._wb.path.parent
+        )
         scores = {
-            name: float(value) for name, value in results.items() if isinstance(value, (int, float))
+            name: float(value)
+            for name, value in results.items()
+            if isinstance(value, (int, float))
         }
         return _columns("failed" if error else "done", error, str(output), scores)
 
@@ -374,7 +382,9 @@ class Experiment(Results):
         differing = []
         sample = [row for row in self._cells("done") if row["replayed"]][:: max(1, share)]
         for row in sample:
-            alone = self._start(self.by_id[row["question"]], self.options(row["parameters"])).wait()
+            alone = self._start(
+                self.by_id[row["question"]], self.options(row["parameters"])
+            ).wait()
             if canonical(full_document(alone)) != canonical(
                 full_document(self._wb.run(row["run_id"]))
             ):
@@ -481,7 +491,9 @@ def other_processes(wb: Any, name: str, count: int, dask: str) -> Iterator[None]
     path = Path(wb.path).resolve()
     values = wb.settings.model_dump(exclude_unset=True)
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=run_cells, args=(path, values, name)) for _ in range(count)]
+    processes = [
+        context.Process(target=run_cells, args=(path, values, name)) for _ in range(count)
+    ]
     for process in processes:
         process.start()
     try:
@@ -491,7 +503,9 @@ def other_processes(wb: Any, name: str, count: int, dask: str) -> Iterator[None]
                 # a worker that dies is replaced
                 more = {"allow_other_workers": True, "pure": False}
                 bare = {
-                    key: value for key, value in values.items() if not isinstance(value, SecretStr)
+                    key: value
+                    for key, value in values.items()
+                    if not isinstance(value, SecretStr)
                 }
                 arguments = (path, bare, name)
                 futures = [

@@ -47,7 +47,12 @@ def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: st
     for name, texts in DataFrame(variants).astype(str).items():
         values, levels = factorize(texts)
         dimensions.append(
-            {"label": name, "values": values, "tickvals": [*range(len(levels))], "ticktext": levels}
+            {
+                "label": name,
+                "values": values,
+                "tickvals": [*range(len(levels))],
+                "ticktext": levels,
+            }
         )
     dimensions += [
         {"label": name, "values": table[name].astype(float)} for name in ("seconds", measure)
@@ -93,7 +98,9 @@ def slices(table: DataFrame, variants: Sequence[Json], measure: str, title: str)
     values: Any = [
         sorted(f"{name}={value}" for name, value in variant.items()) for variant in variants
     ]
-    each = table.assign(value=values).explode("value").dropna(subset=["value"]).sort_values("value")
+    each = (
+        table.assign(value=values).explode("value").dropna(subset=["value"]).sort_values("value")
+    )
     under = "a point is a configuration: values that matter lie apart"
     points = _points(each, "value", measure, "configuration")
     return picture(_rows(table), points, title, under, 420, **_axes("", f"{measure}, %"))

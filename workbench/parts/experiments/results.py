@@ -38,7 +38,9 @@ class Results(Cells):
         before = self._store.experiment()["spec"] if self._details("look") else now
         for name in _PLAN:
             if before[name] != now[name]:
-                self._store.note("plan", f"{name} was {before[name]!r}, after a look {now[name]!r}")
+                self._store.note(
+                    "plan", f"{name} was {before[name]!r}, after a look {now[name]!r}"
+                )
         self._store.save_spec(now)
 
     def status(self) -> Json:
@@ -120,7 +122,9 @@ class Results(Cells):
         if unfinished := self._store.unfinished():
             still_open = {clusters[question] for question in unfinished}
             ended = list(
-                itertools.takewhile(lambda question: clusters[question] not in still_open, clusters)
+                itertools.takewhile(
+                    lambda question: clusters[question] not in still_open, clusters
+                )
             )
             self._store.note("live look", f"{measure}, {len(ended)} questions")
             return statistics.live_differences(
@@ -158,7 +162,9 @@ class Results(Cells):
         each = means.agg(["count", "mean", "sum"]).T.set_axis(table.index)
         table.insert(2, "scored", each["count"].astype(int))
         table[measure] = (100 * each["mean"]).round(1)
-        table["failures_as_0"] = (100 * each["sum"] / (table["scored"] + table["failed"])).round(1)
+        table["failures_as_0"] = (100 * each["sum"] / (table["scored"] + table["failed"])).round(
+            1
+        )
         table["over_questions"] = (100 * means.std(ddof=0).to_numpy()).round(1)
         table["over_repeats"] = (100 * variances.mean().to_numpy() ** 0.5).round(1)
         if not apart:
@@ -222,7 +228,11 @@ class Results(Cells):
                 continue
             gold = _gold(question)
             loss = find_loss(run, gold, base)
-            row = {"question": question["question"], "lost": loss.stage, "document": loss.document}
+            row = {
+                "question": question["question"],
+                "lost": loss.stage,
+                "document": loss.document,
+            }
             row |= {
                 "rank_by_words": loss.words,
                 "rank_by_meaning": loss.meaning,
@@ -241,7 +251,9 @@ class Results(Cells):
                 f"Configuration {configuration} of {self.name} has no plan and no tape of ours."
             )
         done = [cell for cell in self._cells("done") if cell["configuration"] == configuration]
-        return [(cell, self.by_id[cell["question"]], self._wb.run(cell["run_id"])) for cell in done]
+        return [
+            (cell, self.by_id[cell["question"]], self._wb.run(cell["run_id"])) for cell in done
+        ]
 
     def pauses(self, configuration: int = 0) -> Pauses:
         """Play every point at which a person decided, or could have, both ways from the tape, and score both.
@@ -308,7 +320,9 @@ class Results(Cells):
 
         tables = {"Configurations": self.compare()}
         if not self.spec.notebook:
-            tables |= {f"Turned: {name}": self.flips(n) for n, name in enumerate(self.labels) if n}
+            tables |= {
+                f"Turned: {name}": self.flips(n) for n, name in enumerate(self.labels) if n
+            }
         tables |= {"Cells": self.to_frame(), "Looks and changes": pandas.DataFrame(self.looks)}
         tables["What a cell depends on"] = pandas.DataFrame(
             [self.proof(self.variants[0], self.questions[0], 0)]

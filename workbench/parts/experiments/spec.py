@@ -136,7 +136,10 @@ class Spec(Strict):
             )
         for name, values in [*self.grid.items(), ("configurations", self.configurations)]:
             if len(set(map(canonical_json, values))) < len(values):
-                yield ("grid", name) if name in self.grid else (name,), f"{name} has a value twice."
+                yield (
+                    ("grid", name) if name in self.grid else (name,),
+                    f"{name} has a value twice.",
+                )
         if self.questions and self.measure not in MEASURES:
             yield (
                 ("measure",),
@@ -180,7 +183,8 @@ def load_spec(path: str | Path) -> Spec:
     tree = _read(Path(path).resolve(), ())
     try:
         data = {
-            str(name): value for name, value in yaml.SafeLoader("").construct_document(tree).items()
+            str(name): value
+            for name, value in yaml.SafeLoader("").construct_document(tree).items()
         }
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WorkbenchError(f"{path} is no YAML: {error}") from None

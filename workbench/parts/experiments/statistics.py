@@ -64,8 +64,12 @@ def differences(
         clusters: of each question, what it was drawn with; None for questions that are independent.
         error: how often any difference may be claimed where there is none.
     """
-    apart = {name: _apart(scores, name, baseline, clusters) for name in scores if name != baseline}
-    corrected, levels = holm({name: permutation_p(values) for name, values in apart.items()}, error)
+    apart = {
+        name: _apart(scores, name, baseline, clusters) for name in scores if name != baseline
+    }
+    corrected, levels = holm(
+        {name: permutation_p(values) for name, values in apart.items()}, error
+    )
     return {
         name: _difference(values, corrected[name], levels[name], smallest, error)
         for name, values in apart.items()
@@ -201,7 +205,12 @@ def _rounded(
     apart: np.ndarray, mean: float, low: float, high: float, p: float, decision: str
 ) -> Difference:
     return Difference(
-        int(apart[:, 1].sum()), round(mean, 2), round(low, 2), round(high, 2), round(p, 4), decision
+        int(apart[:, 1].sum()),
+        round(mean, 2),
+        round(low, 2),
+        round(high, 2),
+        round(p, 4),
+        decision,
     )
 
 
@@ -214,7 +223,9 @@ def interval(sums: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, 
     """Return a bootstrap interval of a mean difference, in points, with clusters drawn as a size."""
     # none of so many differs: that leaves open how many would among more
     if len(sums) < 2 or not sums.any():
-        bound = 100 * float(stats.binomtest(0, max(1, int(sizes.sum()))).proportion_ci(level).high)
+        bound = 100 * float(
+            stats.binomtest(0, max(1, int(sizes.sum()))).proportion_ci(level).high
+        )
         return -bound, bound
     drawn = stats.bootstrap(
         (sums, sizes),

@@ -137,9 +137,7 @@ class ExperimentStore:
 
     def begin(self, cell: str, owner: str) -> bool:
         """Note that a cell runs; return whether it is still to run: it may have been dropped since it was taken."""
-        sql = (
-            "UPDATE cells SET status = 'running' WHERE experiment = ?1 AND cell = ?2 AND owner = ?3"
-        )
+        sql = "UPDATE cells SET status = 'running' WHERE experiment = ?1 AND cell = ?2 AND owner = ?3"
         return self._write(f"{sql} AND status = 'waiting'", cell, owner) == 1
 
     def note_run(self, cell: str, run_id: str) -> None:
@@ -150,9 +148,7 @@ class ExperimentStore:
 
     def release(self, owner: str) -> None:
         """Let others run the cells that this process has taken and not ended."""
-        sql = (
-            "UPDATE cells SET status = 'waiting', owner = NULL WHERE experiment = ?1 AND owner = ?2"
-        )
+        sql = "UPDATE cells SET status = 'waiting', owner = NULL WHERE experiment = ?1 AND owner = ?2"
         self._write(f"{sql} AND status IN ('waiting', 'running')", owner)
 
     def mark(self, old: str, new: str, parameters: str | None = None) -> None:
@@ -226,14 +222,18 @@ class ExperimentStore:
 
     def looks(self) -> list[Json]:
         """Return the looks, oldest first."""
-        return self._rows("SELECT at, what, detail FROM looks WHERE experiment = ?1 ORDER BY rowid")
+        return self._rows(
+            "SELECT at, what, detail FROM looks WHERE experiment = ?1 ORDER BY rowid"
+        )
 
 
 def names(tables: Tables) -> list[str]:
     """Return the experiments of a file, newest first."""
     return [
         row["name"]
-        for row in tables.rows("SELECT name FROM experiments ORDER BY created_at DESC, rowid DESC")
+        for row in tables.rows(
+            "SELECT name FROM experiments ORDER BY created_at DESC, rowid DESC"
+        )
     ]
 
 

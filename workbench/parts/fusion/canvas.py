@@ -89,7 +89,9 @@ class Canvas:
                 faults = [(_NO_ID, True)]
                 if _has_id(element):
                     label = f"{name[:-1]} {shown(element['id'])}"
-                    faults = [(_TWICE, True)] if element["id"] in elements else list(check(element))
+                    faults = (
+                        [(_TWICE, True)] if element["id"] in elements else list(check(element))
+                    )
                 self.problems += [f"{label} {reason}" for reason, _ in faults]
                 if not any(fatal for _, fatal in faults):
                     elements[element["id"]] = element
@@ -422,13 +424,18 @@ def _parents(nodes: Sequence[Data]) -> dict[str, str]:
     # the later of equal ones comes first
     groups.sort(key=lambda node: node["width"] * node["height"])
     place = {node["id"]: n + 1 for n, node in enumerate(groups)}
-    left, top, right, low = np.array([_box(node) for node in groups], dtype=float).reshape(-1, 4).T
+    left, top, right, low = (
+        np.array([_box(node) for node in groups], dtype=float).reshape(-1, 4).T
+    )
     parents = dict[str, str]()
     for node in nodes:
         a, b, c, d = _box(node)
         larger = place.get(node["id"], 0)  # a group is not inside a smaller one
         inside = (
-            (left[larger:] <= a) & (top[larger:] <= b) & (right[larger:] >= c) & (low[larger:] >= d)
+            (left[larger:] <= a)
+            & (top[larger:] <= b)
+            & (right[larger:] >= c)
+            & (low[larger:] >= d)
         )
         if inside.any():
             parents[node["id"]] = groups[larger + int(inside.argmax())]["id"]

@@ -165,7 +165,9 @@ class Desk:
             seen.lacks_exact and numbers and support.by_words(sentence, [text])[0] >= support.MOST
         )
 
-    def verify(self, sentence: str, node_id: str) -> tuple[str, float, tuple[Passage, str] | None]:
+    def verify(
+        self, sentence: str, node_id: str
+    ) -> tuple[str, float, tuple[Passage, str] | None]:
         """Return ``supported``, ``partly``, ``contradicted`` or ``unsupported``; the share covered; the source."""
         subject = next((start for start, end in self.answered if end == node_id), node_id)
         claim = _with_subject(self.title(subject), sentence)
@@ -235,7 +237,9 @@ def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
     for upper in waiting:
         for lower, label in desk.needs[upper].items():
             if lower not in depth and len(depth) <= most_rows:
-                arrow = ("←{}—" if _NEEDS.search(label) else "—{}→").format(label) if label else "→"
+                arrow = (
+                    ("←{}—" if _NEEDS.search(label) else "—{}→").format(label) if label else "→"
+                )
                 depth[lower], path[lower] = (
                     depth[upper] + 1,
                     f"{desk.title(lower)} {arrow} {path[upper]}",
@@ -246,7 +250,9 @@ def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
             "presupposes", labels("canvas_ask_what", title=desk.title(node)), path[node], node
         )
     members = [
-        i for i, group in desk.canvas.parents.items() if group == target and is_name(desk.title(i))
+        i
+        for i, group in desk.canvas.parents.items()
+        if group == target and is_name(desk.title(i))
     ]
     for node in members[:most_rows]:
         question = labels("canvas_ask_part", title=desk.title(node), whole=desk.title(target))
@@ -266,7 +272,10 @@ def scoring(desk: Desk, target: str) -> Entry:
         point = _with_subject(title, sentence)
         rows.append(
             _row(
-                _coverage(desk, point, f"{title}\n{point}", text, statements), sentence, title, node
+                _coverage(desk, point, f"{title}\n{point}", text, statements),
+                sentence,
+                title,
+                node,
             )
         )
     return desk.scored_entry(target, rows, "canvas_no_source")
@@ -283,7 +292,9 @@ def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str
         if len(points) > 1:
             break
     else:
-        query = " ".join(f"{desk.title(node)} {desk.text(node)}" for node in questions or [target])
+        query = " ".join(
+            f"{desk.title(node)} {desk.text(node)}" for node in questions or [target]
+        )
         for passage, text in desk.sources(query, target):
             statements = support.statements(text)
             shares = zip(statements, support.by_words(query, statements), strict=True)
@@ -328,7 +339,9 @@ def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
             if figures := list(
                 filter(_FIGURE.fullmatch, support.lost(sentence, f"{passage['title']}\n{text}"))
             ):
-                because += desk.labels("canvas_figures", figures=desk.labels("comma").join(figures))
+                because += desk.labels(
+                    "canvas_figures", figures=desk.labels("comma").join(figures)
+                )
         rows.append(_row(verdict, sentence, because, node))
         strengths.append(max(_WORTH[verdict], covered / 2))
     entry = desk.scored_entry(target, rows, "canvas_no_statement")
@@ -348,13 +361,18 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
     as the best answer; any other as its support.
     """
     edges = [
-        (lower, upper) for upper, needed in desk.needs.items() for lower in needed if lower != upper
+        (lower, upper)
+        for upper, needed in desk.needs.items()
+        for lower in needed
+        if lower != upper
     ]
     layers = layered(desk.canvas.nodes, edges).places
     ranked = []
     for node in targets:
         answers = [scoring(desk, end) for start, end in desk.answered if start == node]
-        scored = [(answer, answer["score"] or 0.0) for answer in answers] or [_verified(desk, node)]
+        scored = [(answer, answer["score"] or 0.0) for answer in answers] or [
+            _verified(desk, node)
+        ]
         entry, score = max(scored, key=lambda pair: pair[1])
         weak = [row for row in entry["rows"] if _WORTH[row["kind"]] < 1]
         weak.sort(key=lambda row: [*_WORTH].index(row["kind"]))

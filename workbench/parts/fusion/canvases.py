@@ -154,7 +154,9 @@ class Worked(Shown):
         """Return the canvas with the results: a new node next to each target, with edges to the nodes it is about."""
         labels = labels_for(self.message)
         canvas = self.canvas
-        numbers = count(1 + max(map(int, re.findall(r'"wb-\w+-(\d{1,9})"', canvas.raw)), default=0))
+        numbers = count(
+            1 + max(map(int, re.findall(r'"wb-\w+-(\d{1,9})"', canvas.raw)), default=0)
+        )
         placed = dict(canvas.nodes)
         nodes = list[Json]()
         edges = list[Json]()
@@ -171,7 +173,9 @@ class Worked(Shown):
                 color = {0.0: "1", 0.5: "2", 1.0: "4"}[worth(kinds[0])]
                 counts = Counter(labels(f"canvas_{kind}") for kind in kinds)
                 head += "".join(f" · {name} {n}" for name, n in counts.items())
-            lines = [f"- {labels('canvas_' + row['kind'])}: {row['text']}" for row in entry["rows"]]
+            lines = [
+                f"- {labels('canvas_' + row['kind'])}: {row['text']}" for row in entry["rows"]
+            ]
             text = "\n".join(filter(None, [head, *lines, entry["note"]]))
             new = {
                 "id": f"wb-text-{next(numbers)}",
@@ -189,7 +193,9 @@ class Worked(Shown):
                     connect(node, new["id"], kind)
         added = {"nodes": nodes, "edges": edges}
         return Canvas(
-            _text({**canvas.content, **{n: [*canvas.content.get(n, ()), *added[n]] for n in added}})
+            _text(
+                {**canvas.content, **{n: [*canvas.content.get(n, ()), *added[n]] for n in added}}
+            )
         )
 
     def save(self, path: str | Path) -> CanvasFile:

@@ -48,7 +48,9 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     if not nodes:
         return el("p", labels("canvas_empty"))
     shown = {node["id"] for node in nodes}
-    edges = [e for e in canvas.edges.values() if {e["fromNode"], e["toNode"]} <= shown][:MOST_DRAWN]
+    edges = [e for e in canvas.edges.values() if {e["fromNode"], e["toNode"]} <= shown][
+        :MOST_DRAWN
+    ]
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
     cards = [node for node in nodes if node["type"] != "group"]
@@ -208,7 +210,8 @@ def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iter
     for entry in entries:
         score = f" · {entry['score']:.0%}" if entry["score"] is not None else ""
         results = [
-            (labels(f"canvas_{row['kind']}"), row["text"], row["because"]) for row in entry["rows"]
+            (labels(f"canvas_{row['kind']}"), row["text"], row["because"])
+            for row in entry["rows"]
         ]
         names = [f"{entry['title']}{score}", *[""] * len(results)]
         rows += [

@@ -337,7 +337,9 @@ def measure_quality(
 
     The mean is over those that say something of the question which the better ones do not.
     """
-    texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in results]
+    texts = [
+        f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in results
+    ]
     weights, rows = coverage(question, texts, knowledge)
     covered = [0.0] * len(weights)
     share = 0.0
@@ -376,7 +378,9 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
     return "end" if enough or state.get("ended") else "retry"
 
 
-async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
+async def again(
+    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
+) -> list[str]:
     """Route to the sources again, or to the end."""
     options: Any = {"configurable": _options(config, runtime).model_dump()}
     if should_retry(state, options) == "retry":
@@ -508,7 +512,9 @@ def schema_text() -> str:
 def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., Any]:
     """Wrap a node: add a log line and a stream event, and repeat keys that have a second name."""
 
-    async def logged(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
+    async def logged(
+        state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
+    ) -> Json:
         clock = runtime.context.clock
         at = clock.now().isoformat()
         started = clock.monotonic()
@@ -524,7 +530,9 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
         }
         line = {
             "node": node.__name__,
-            **(change["passes"][-1] if "passes" in change else {"pass": _number(state), **counts}),
+            **(
+                change["passes"][-1] if "passes" in change else {"pass": _number(state), **counts}
+            ),
             **({"error": change.pop("error")} if "error" in change else {}),
             "at": at,
             "duration_ms": duration,
@@ -539,7 +547,9 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
     return logged
 
 
-def _read_request(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Request:
+def _read_request(
+    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
+) -> Request:
     """Return the question of a call, and its base."""
     options = _options(config, runtime)
     bases = runtime.context.searched

@@ -35,7 +35,9 @@ class GraphitiInput(Search):
     """The input of ``graphiti``."""
 
     top_k: int = Field(10, ge=1, le=100, description="How many facts at most")
-    group_ids: list[str] = Field(default_factory=list, description="Of which groups; empty: of all")
+    group_ids: list[str] = Field(
+        default_factory=list, description="Of which groups; empty: of all"
+    )
     as_of: When | None = Field(default=None, description="Only what held at that time")
 
 
@@ -111,7 +113,9 @@ def graphiti(settings: Settings) -> FunctionTool:
             if clean(fact.fact).strip() and (when is None or fact.holds(when))
         ]
         with log("judge") as detail:
-            output = await asyncio.to_thread(normalise, "graphiti", results, tool_input, knowledge)
+            output = await asyncio.to_thread(
+                normalise, "graphiti", results, tool_input, knowledge
+            )
             detail["hits"] = len(output["results"])
         return output
 

@@ -95,7 +95,8 @@ def ways(
             walk.append(int(before[walk[-1]]))
         used.update((walk[0], walk[-1]))
         at = [
-            place for place, _ in groupby(divmod(place // 2, shape[1]) for place in reversed(walk))
+            place
+            for place, _ in groupby(divmod(place // 2, shape[1]) for place in reversed(walk))
         ]
         for (i, j), (k, _) in map(sorted, pairwise(at)):
             costs[int(i == k)][i, j] += _BESIDE

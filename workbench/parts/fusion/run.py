@@ -36,7 +36,9 @@ def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tup
         question = question or asks
         tool_input = {**tool_input, **on}
         if operation != "explanation" and Path(canvas).expanduser().is_file():
-            about["operation_results"] = list(wb.canvas(canvas).work(operation, nodes, kb).entries)
+            about["operation_results"] = list(
+                wb.canvas(canvas).work(operation, nodes, kb).entries
+            )
     budget = PlanBudget(
         timeout_s=wb.settings.time_budget_s, max_retries=wb.settings.step_max_retries
     )

@@ -26,7 +26,9 @@ class Input(Search):
     """The input of ``fusion_search``."""
 
     top_k: int = Field(10, ge=1, le=1000, description="How many results at most")
-    fusion_strategy: str = Field("rrf", description="rrf, weighted, cascade, zscore or percentile")
+    fusion_strategy: str = Field(
+        "rrf", description="rrf, weighted, cascade, zscore or percentile"
+    )
     rerank_model: str = Field(
         "", description="The reranker; empty: the one of the knowledge base, none: none"
     )
@@ -46,7 +48,9 @@ class Output(ToolOutput):
     retry_count: int = Field(0, description="How often it was asked again")
     best_pass: int = Field(1, description="The pass whose results these are")
     best_effort: bool = Field(False, description="Whether even the best pass falls short")
-    passes: list[Json] = Field(default_factory=list, description="What each asked, how good it was")
+    passes: list[Json] = Field(
+        default_factory=list, description="What each asked, how good it was"
+    )
 
 
 class _Alone:
@@ -85,7 +89,9 @@ async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> O
     for line in state["log"]:
         offset = (datetime.fromisoformat(line["at"]) - began).total_seconds() * 1000
         detail = {
-            name: value for name, value in line.items() if name not in ("node", "at", "duration_ms")
+            name: value
+            for name, value in line.items()
+            if name not in ("node", "at", "duration_ms")
         }
         took = round(offset, 3), line["duration_ms"]
         log.sub_steps.append(
@@ -95,7 +101,10 @@ async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> O
         results=state["reranked_results"],
         candidates=titles(state["reranked_results"]),
         best_pass=state["best"]["retry_count"] + 1,
-        **{name: state[name] for name in ("quality_score", "retry_count", "best_effort", "passes")},
+        **{
+            name: state[name]
+            for name in ("quality_score", "retry_count", "best_effort", "passes")
+        },
     )
 
 

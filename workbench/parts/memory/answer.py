@@ -75,7 +75,9 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> MemoryQuestion 
         return MemoryQuestion(about="", whose="", notes=[note["id"] for note in reversed(notes)])
     fitting = _notes_for(plain, notes) if _PERSON.search(plain) else []
     if fitting or _NAME.search(plain) or (_LIKING.search(plain) and _OPEN.search(plain)):
-        return MemoryQuestion(about=_about(plain), whose="", notes=[note["id"] for note in fitting])
+        return MemoryQuestion(
+            about=_about(plain), whose="", notes=[note["id"] for note in fitting]
+        )
     return None
 
 
@@ -149,7 +151,9 @@ def answer_from_memory(request: MemoryQuestion, state: Data, zh: bool) -> str:
         return "\n".join(
             _quoted("user_say", note["created_at"], note["content"], labels) for note in quoted
         )
-    return labels("noted_nothing") + (labels("noted_nothing_search", about=about) if about else "")
+    return labels("noted_nothing") + (
+        labels("noted_nothing_search", about=about) if about else ""
+    )
 
 
 def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> list[str]:
@@ -209,8 +213,12 @@ def _exchanges(state: Data) -> list[_Exchange]:
     }
     for question, reply in pairwise(state.get("history") or []):
         if (question["role"], reply["role"]) == ("user", "assistant"):
-            by_texts.setdefault((question["content"], reply["content"]), (reply["created_at"], 0.0))
-    exchanges = [_Exchange(at, *texts, similarity) for texts, (at, similarity) in by_texts.items()]
+            by_texts.setdefault(
+                (question["content"], reply["content"]), (reply["created_at"], 0.0)
+            )
+    exchanges = [
+        _Exchange(at, *texts, similarity) for texts, (at, similarity) in by_texts.items()
+    ]
     ordinary = [
         e for e in exchanges if not is_small_talk(e.user) and not question_to_memory(e.user, [])
     ]

@@ -73,4 +73,6 @@ def forget(page: Page, yes: bool, **what: str | None) -> None:
     """Say what would go, and with --yes forget it for good: no file of the workspace holds it then."""
     with page.open() as wb:
         report = wb.memory.forget(**what, dry_run=not yes)
-    page.present(report, {name: value for name, value in vars(report).items() if name != "message"})
+    page.present(
+        report, {name: value for name, value in vars(report).items() if name != "message"}
+    )

@@ -65,7 +65,9 @@ class Forgotten(Shown):
             (labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count
         ]
         rows = rows or [(labels("forgot_nothing"), "")]
-        blocks: list[Block] = [clipped(title, columns(labels, "kb_what", "kb_count:number"), rows)]
+        blocks: list[Block] = [
+            clipped(title, columns(labels, "kb_what", "kb_count:number"), rows)
+        ]
         if self.runs:
             reasons = {True: labels("forgot_had_it"), False: labels("forgot_said_it")}
             runs = [(run_id, reasons[run_id in self.dependents]) for run_id in self.runs]
@@ -101,7 +103,11 @@ def forget(
         RunError: a run of the person is at work, and may have read it.
         WorkspaceBusy: another process reads the database all the time.
     """
-    kinds: dict[Kind, str | None] = {"memory": memory, "exchange": message, "conversation": session}
+    kinds: dict[Kind, str | None] = {
+        "memory": memory,
+        "exchange": message,
+        "conversation": session,
+    }
     targets = [(kind, clean(str(value))) for kind, value in kinds.items() if value is not None]
     if len(targets) > 1 or not (targets or user is not None):
         raise WorkbenchError(
@@ -171,7 +177,8 @@ class _Forgetting:
             count = len(left)
             left = [candidate for candidate in left if not self._take(candidate)]
         counted = {
-            name: list[str]() for name in ("memories", "messages", "summaries", "feedback", "runs")
+            name: list[str]()
+            for name in ("memories", "messages", "summaries", "feedback", "runs")
         }
         for candidate in candidates:
             if candidate.key in self._gone and candidate.key not in counted[candidate.table]:
@@ -224,7 +231,9 @@ class _Forgetting:
                     "memories", key, {key, note["replaced_by"]}, ids, text, _searchable([text])
                 )
             else:
-                yield _Candidate("memories", key, {key, message_id, note["conversation_id"]}, {key})
+                yield _Candidate(
+                    "memories", key, {key, message_id, note["conversation_id"]}, {key}
+                )
         talks = {
             conversation: store.list_messages(conversation)
             for conversation in store.conversations(who)
@@ -293,7 +302,10 @@ class _Forgetting:
             remembered = ((row["result"] or contents.get("state")) or {}).get("remembered") or []
             count = None if any(part["part"] == "summary" for part in remembered) else 0
         # What it recalled, and whose report it took over, are among the texts in quotes.
-        quoted = {*re.findall(r'"([^"\s]{8,100})"', text), *talks.get(conversation_id, ())[:count]}
+        quoted = {
+            *re.findall(r'"([^"\s]{8,100})"', text),
+            *talks.get(conversation_id, ())[:count],
+        }
         yield _Candidate("runs", run_id, quoted, {run_id}, fold(text))
 
     def remove(self) -> None:

@@ -123,7 +123,9 @@ def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> Rou
         if not op or fold(note["about"]) in text:
             continue
         both = read(f"{question['text'].rstrip(' .。')}. {note['content']}", bases)
-        own = [c for c in both["conditions"] if c["op"] == op and fold(str(c["value"])) not in text]
+        own = [
+            c for c in both["conditions"] if c["op"] == op and fold(str(c["value"])) not in text
+        ]
         conditions = [*question["conditions"], *own]
         if own and any(base.select(conditions, limit=1) for base in bases):
             open_to_likes = open_to_likes and op == "ne"
@@ -148,7 +150,8 @@ def same_thing(new: Data, old: Data) -> bool:
     if new["section"] != "preferences":
         return fold(new["content"]) == fold(old["content"])
     short, long = sorted(
-        ([stem(t) for t in terms(note["about"] or note["content"])] for note in (new, old)), key=len
+        ([stem(t) for t in terms(note["about"] or note["content"])] for note in (new, old)),
+        key=len,
     )
     more = 2 if CJK.search(new["about"]) else 1  # "oolong" and "oolong tea", 乌龙 and 乌龙茶
     return long == short or (

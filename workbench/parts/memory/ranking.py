@@ -118,9 +118,9 @@ class Conversation:
         values = self.signals(question, vector, today=today)
         signals = "nearest" if "word" in values else "vectors"
         weights = WEIGHTS[signals if "cosine" in values else "words"]
-        scores = np.sum([values[name] * weight for name, weight in weights.items()], axis=0).round(
-            5
-        )
+        scores = np.sum(
+            [values[name] * weight for name, weight in weights.items()], axis=0
+        ).round(5)
         for number in np.argsort(-scores, kind="stable").tolist():
             yield Ranked(self.turns[number].id, float(scores[number]))
 
@@ -154,7 +154,9 @@ class Conversation:
             wanted = [w for w in words_of(rest) if stem(w) not in people] or list(words_of(rest))
             closest = self._words.closest(list(dict.fromkeys(wanted)))
             values["word"] = _scaled(closest.sum(1))
-            values["word_before"] = _scaled(np.maximum(closest, neighbours.before(closest)).sum(1))
+            values["word_before"] = _scaled(
+                np.maximum(closest, neighbours.before(closest)).sum(1)
+            )
             base = base + values["word"]
         return values | self._circumstances(
             question, neighbours, base / (base.max() + _TINY), spans
@@ -371,9 +373,7 @@ _NUMBERS = (
     "|many|few|several|dozen"
 )
 _DAY_WORDS = rf"\b({_TIMES}|{'|'.join(_WEEKDAYS)}|{_MONTH}|(?:19|20)\d\d)\b"
-_DAY_WORDS_ZH = (
-    r"昨天|前天|今天|今晚|明天|[上下本]周|周末|星期|[上下]个?月|去年|今年|明年|以前|\d+[年月日号点]"
-)
+_DAY_WORDS_ZH = r"昨天|前天|今天|今晚|明天|[上下本]周|周末|星期|[上下]个?月|去年|今年|明年|以前|\d+[年月日号点]"
 _WORKS = "name|called|book|show|game|song|band"
 _PLACES = "park|beach|city|country|home|place|museum|cafe|restaurant"
 _PLACES_ZH = r"[在去到从][\u4e00-\u9fff]{2,}|公园|海边|城市|国家|家里|博物馆|咖啡馆|餐厅|饭店"

@@ -156,7 +156,9 @@ def prompt_text(state: Data, zh: bool) -> str:
     labels = Labels("zh" if zh else "en")
     texts = prompt_lines(state.get("remembered") or []).items()
     return "\n\n".join(
-        "\n".join([labels(f"prompt_{part}"), *map(clean, lines)]) for part, lines in texts if lines
+        "\n".join([labels(f"prompt_{part}"), *map(clean, lines)])
+        for part, lines in texts
+        if lines
     )
 
 
@@ -210,7 +212,11 @@ def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     """Return what ``noticed`` does, without a model."""
     notes, rest = read_preferences(message)
     if not notes:
-        return {"noted": [], "recalls": question_to_memory(message, memories), "to_search": message}
+        return {
+            "noted": [],
+            "recalls": question_to_memory(message, memories),
+            "to_search": message,
+        }
     return {"noted": notes[:MOST_NOTED], "recalls": None, "to_search": message if rest else ""}
 
 

@@ -103,7 +103,9 @@ class Recalling:
                 : settings.memory_top_k
             ]
             for episode in fitting:
-                if (in_window := episode["user_message_id"] in shown) or episode["id"] in recalled:
+                if (in_window := episode["user_message_id"] in shown) or episode[
+                    "id"
+                ] in recalled:
                     episodes.append({**episode, "shown": in_window})
         return {"memories": memories, "summary": summary, "episodes": episodes, "note": note}
 
@@ -143,7 +145,10 @@ class Recalling:
             model = self._model.name
             vector = self._model.array([message])[0]
             note = "recalled by words where there is no vector yet"
-            if len(self.store.unembedded(model, _INLINE + 1, conversation_id, user_id)) <= _INLINE:
+            if (
+                len(self.store.unembedded(model, _INLINE + 1, conversation_id, user_id))
+                <= _INLINE
+            ):
                 self.embed(conversation_id, user_id)
             note = ""
         except WorkbenchError as error:  # words do without
@@ -161,7 +166,9 @@ class Recalling:
         key = conversation_id or f"user:{user_id}"
         talk = self._held.pop(key, None)
         counts = (
-            self.store.count_episodes(conversation_id, user_id, talk.last, model) if talk else None
+            self.store.count_episodes(conversation_id, user_id, talk.last, model)
+            if talk
+            else None
         )
         if talk is None or counts != (len(talk.episodes), talk.embedded):
             talk = _Talk(Conversation(self._words if model else None))
@@ -397,7 +404,9 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     if "summarizer" in context.parts:
         text = str(await context.parts["summarizer"](before, fresh)).strip()
         author = "summarizer"
-    elif text := await _by_model(context, before, fresh) if "summarizer" in context.models else "":
+    elif (
+        text := await _by_model(context, before, fresh) if "summarizer" in context.models else ""
+    ):
         author = settings.role_model("summarizer")
     if not text:
         text = summarize(_of_the_corpus(messages, of_user))

@@ -22,7 +22,9 @@ class MemorySettings(BaseModel):
     memory_least: float = Field(
         0.3, ge=0, le=1, description="the lowest similarity of a recalled exchange"
     )
-    memory_days: int = Field(0, ge=0, description="recall only exchanges of the last days; 0: all")
+    memory_days: int = Field(
+        0, ge=0, description="recall only exchanges of the last days; 0: all"
+    )
     memory_token_budget: int = Field(
         2_000, ge=0, description="tokens of a prompt that the conversation and memory may use"
     )
@@ -30,5 +32,7 @@ class MemorySettings(BaseModel):
         10, ge=2, description="messages after which a conversation is summarized"
     )
     summary_every: int = Field(
-        5, ge=1, description="messages that leave the history window before the summary is updated"
+        5,
+        ge=1,
+        description="messages that leave the history window before the summary is updated",
     )

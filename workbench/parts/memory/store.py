@@ -151,7 +151,8 @@ class MemoryStore:
         """``summary``, ``covered_message_count``, ``update_count``, ``author``, ``created_at``, ``updated_at``."""
         with self._transaction() as execute:
             rows = execute(
-                "SELECT * FROM conversation_summaries WHERE conversation_id = ?", (conversation_id,)
+                "SELECT * FROM conversation_summaries WHERE conversation_id = ?",
+                (conversation_id,),
             )
         return rows[0] if rows else None
 
@@ -218,7 +219,9 @@ class MemoryStore:
         condition = f"e.model != ?{whose}" + (f" AND e.id NOT IN ({marks})" if without else "")
         return self._episodes(condition, (model, model, *arguments, *without, limit), " LIMIT ?")
 
-    def _episodes(self, condition: str, arguments: Sequence[Any], limit: str = "") -> list[Episode]:
+    def _episodes(
+        self, condition: str, arguments: Sequence[Any], limit: str = ""
+    ) -> list[Episode]:
         with self._transaction() as execute:
             rows = execute(f"{_EPISODE} WHERE {condition} ORDER BY e.position{limit}", arguments)
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
@@ -284,7 +287,9 @@ class MemoryStore:
                 f"There is no section {shown(section)} in memory. Known: {', '.join(SECTIONS)}."
             )
         if polarity not in POLARITIES:
-            raise WorkbenchError(f"A preference cannot be {shown(polarity)}. Known: like, dislike.")
+            raise WorkbenchError(
+                f"A preference cannot be {shown(polarity)}. Known: like, dislike."
+            )
         if not (text := clean(content).strip()):
             raise WorkbenchError("There is nothing to remember: the text is empty.")
         read = read_note(text) or Noted(
@@ -320,10 +325,17 @@ class MemoryStore:
                 )
                 old = [*replaces, *(row["id"] for row in holding if same_thing(memory, row))]
                 self._end(
-                    execute, memory["user_id"], old, memory["created_at"], why or text, memory["id"]
+                    execute,
+                    memory["user_id"],
+                    old,
+                    memory["created_at"],
+                    why or text,
+                    memory["id"],
                 )
                 marks = ", ".join("?" * len(memory))
-                execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({marks})", list(memory.values()))
+                execute(
+                    f"INSERT INTO memories ({_MEMORY}) VALUES ({marks})", list(memory.values())
+                )
         return memory["id"]
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> int:

@@ -38,7 +38,9 @@ def summarize(messages: Sequence[Data]) -> str:
     Asked: Who wrote Emma?
     Found: Jane Austen wrote Emma in 1815.
     """
-    words = Counter(word for message in messages for word in content_stems(str(message["content"])))
+    words = Counter(
+        word for message in messages for word in content_stems(str(message["content"]))
+    )
     questions = list(_questions(messages))
     if not questions:
         return ""

@@ -46,7 +46,8 @@ class Rows(Shown, FrameList[Any]):
 def known_blocks(view: Data, labels: Labels) -> list[Block]:
     """Return what is known of a person: what holds, what ended, and summaries."""
     holding, ended = (
-        [row for row in view["memories"] if bool(row["ended_at"]) == gone] for gone in (False, True)
+        [row for row in view["memories"] if bool(row["ended_at"]) == gone]
+        for gone in (False, True)
     )
     count = labels("mem_count", n=len(holding))
     title = " · ".join((labels("mem_known_of", who=view["user"]), count))

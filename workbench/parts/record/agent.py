@@ -227,7 +227,9 @@ class RecordedGraph:
         """Return the input with messages instead of their short forms, each with an id."""
         if isinstance(inputs, str):
             fields = getattr(self.graph, "channels", {})
-            field = next((name for name in ("messages", "question", "query") if name in fields), "")
+            field = next(
+                (name for name in ("messages", "question", "query") if name in fields), ""
+            )
             if field:
                 inputs = {field: [("user", inputs)] if field == "messages" else inputs}
         if isinstance(inputs, Mapping) and isinstance(inputs.get("messages"), (list, tuple)):

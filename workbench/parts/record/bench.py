@@ -58,7 +58,8 @@ class GraphBench(Root):
         tabs.titles = tuple(labels(f"record_{name}") for name in ("state", "graph", "timeline"))
         first = ipywidgets.HBox([self.start, self.runs])
         super().__init__(
-            [self.input, first, self.status, self.question, self.go_on, tabs], lang=labels.html_lang
+            [self.input, first, self.status, self.question, self.go_on, tabs],
+            lang=labels.html_lang,
         )
         for part in (self.question, self.go_on):
             display_if(part, False)

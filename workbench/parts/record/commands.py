@@ -27,7 +27,9 @@ def record(page: Page, graph: str, inputs: str, thread: str) -> int:
         agent = wb.record(graph)
         sealed = inputs.endswith(".zip")
         run = (
-            agent.read_capsule(inputs) if sealed else agent.start(read_json(inputs), thread=thread)
+            agent.read_capsule(inputs)
+            if sealed
+            else agent.start(read_json(inputs), thread=thread)
         )
         document, _ = follow(page, run, False)
         return finish(page, document, ANSWER)

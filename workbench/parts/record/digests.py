@@ -28,7 +28,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted((plain(inner) for inner in value), key=repr)
     if isinstance(value, BaseModel):  # `model_dump` takes five times as long
-        return {"type": type(value).__name__, **plain({**vars(value), **(value.model_extra or {})})}
+        return {
+            "type": type(value).__name__,
+            **plain({**vars(value), **(value.model_extra or {})}),
+        }
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
             field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)

@@ -252,7 +252,9 @@ class Recorder(Tape):
             is_called = any(asked[question].startswith(CALLED) for question in questions)
             if is_called and set(questions) <= set(answered):  # after a kill it asks again
                 break
-            if any(question not in self.answers or question in answered for question in questions):
+            if any(
+                question not in self.answers or question in answered for question in questions
+            ):
                 raise GraphInterrupt([pause for *_, pause in kept.value])
             answered += questions
         if self.mode == "replay" and not has_edited_call:
@@ -280,7 +282,8 @@ class Recorder(Tape):
             self._given |= set(questions)
             raise pause
         value = with_messages(
-            result.value, {name for name, reduce in node.reducers.items() if reduce is add_messages}
+            result.value,
+            {name for name, reduce in node.reducers.items() if reduce is add_messages},
         )
         name_messages(value, f"{at} {digest([parts, digests])}")
         self.keep(dataclasses.replace(result, value=value))
@@ -310,7 +313,9 @@ class Recorder(Tape):
         finally:
             _place.reset(token)
         seconds = time.perf_counter() - began
-        return dataclasses.replace(effect, value=value, seconds=seconds, started_at=started), pause
+        return dataclasses.replace(
+            effect, value=value, seconds=seconds, started_at=started
+        ), pause
 
     def _by_hand(self, wanted: Effect) -> Effect | None:
         edit = self._edits.get(wanted.at, {})
@@ -483,7 +488,9 @@ class Recorder(Tape):
         node, colon, call = effect.at.partition(":")
         asked = [q for q, name in self._questions[node].items() if name.endswith(colon + call)]
         if answers := [self.answers[question] for question in asked if question in self.answers]:
-            effect = dataclasses.replace(effect, parts={**effect.parts, "answers": digest(answers)})
+            effect = dataclasses.replace(
+                effect, parts={**effect.parts, "answers": digest(answers)}
+            )
         taken = self.take(effect)
         if taken is not None:
             is_tool = effect.kind == "tool"
@@ -610,7 +617,9 @@ def with_edit(
         if reduce is None:
             update.setdefault(name, replaced)
         else:
-            update[name] = Overwrite(reduce(replaced, update[name]) if name in update else replaced)
+            update[name] = Overwrite(
+                reduce(replaced, update[name]) if name in update else replaced
+            )
     return update
 
 
@@ -694,7 +703,9 @@ def _generation(reply: Any, by_hand: bool) -> Generation:
     if by_hand and isinstance(reply, str):
         reply = AIMessage(reply)
     return (
-        ChatGeneration(message=reply) if isinstance(reply, BaseMessage) else Generation(text=reply)
+        ChatGeneration(message=reply)
+        if isinstance(reply, BaseMessage)
+        else Generation(text=reply)
     )
 
 

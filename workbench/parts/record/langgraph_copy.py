@@ -435,7 +435,10 @@ async def execute(node: Node, state: Any, config: Any, record_task: Callable[[An
     configurable = config["configurable"]
     call = configurable.get(CONFIG_KEY_CALL)
     if call is not None:
-        recorded = lambda function, *args, **options: call(record_task(function), *args, **options)  # noqa: E731
+
+        def recorded(function: Any, *args: Any, **options: Any) -> Any:
+            return call(record_task(function), *args, **options)
+
         config = {**config, "configurable": {**configurable, CONFIG_KEY_CALL: recorded}}
     token = var_child_runnable_config.set(config)
     try:

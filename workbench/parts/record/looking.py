@@ -51,7 +51,9 @@ def timeline(run: GraphRun) -> Drawing:
     from workbench.views.timeline import when
 
     effects = run.effects
-    records: Any = [_record(effect, 1) for effect in effects if effect.kind not in ("node", "edge")]
+    records: Any = [
+        _record(effect, 1) for effect in effects if effect.kind not in ("node", "edge")
+    ]
     return when(_log(effects), records, run.decisions)
 
 
@@ -257,7 +259,9 @@ def _pieces(effect: Effect) -> Iterator[RetrievalResult]:
             or digest(document.page_content)
         )
         score = float(metadata.get("score") or metadata.get("relevance_score") or 0.0)
-        piece = make_evidence(source, document.page_content, score, effect.name, "", doc_id=source)
+        piece = make_evidence(
+            source, document.page_content, score, effect.name, "", doc_id=source
+        )
         yield {
             **piece,
             "result_id": source,

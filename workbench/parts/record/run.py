@@ -135,7 +135,8 @@ class GraphRun(StoredRun):
         args = decision.get("edited_action", {}).get("args")
         message = str(decision.get("message") or "")
         return self.answer(
-            {q.id: q.answer(decision["type"], args, message) for q in self.questions[:1]}, wait=wait
+            {q.id: q.answer(decision["type"], args, message) for q in self.questions[:1]},
+            wait=wait,
         )
 
     # going on
@@ -303,7 +304,9 @@ class GraphRun(StoredRun):
                 "can be run again. Ask its question of a graph of yours: agent.ask(run.input)."
             )
         self.agent._copy  # noqa: B018, says what is to be done where the graph is not loaded
-        answered = [(at.rpartition("/")[0], decision) for at, _, decision in looking.answered(self)]
+        answered = [
+            (at.rpartition("/")[0], decision) for at, _, decision in looking.answered(self)
+        ]
         nodes = dict.fromkeys(node for node, _ in answered)
         if answers is not None and not isinstance(answers, Mapping):
             answers = dict.fromkeys(nodes, answers)

@@ -96,7 +96,9 @@ class _Assembly:
     def by_number(self) -> dict[int, RetrievalResult]:
         """Return the cited pieces, in the order of their numbers."""
         numbered = {
-            self.numbers[r["result_id"]]: r for r in self.results if r["result_id"] in self.numbers
+            self.numbers[r["result_id"]]: r
+            for r in self.results
+            if r["result_id"] in self.numbers
         }
         return dict(sorted(numbered.items()))
 
@@ -203,7 +205,8 @@ class _Assembly:
     def _finding(self, section: Data) -> str:
         """Return the cited sentence that says most of the title, else the documents, else that nothing was found."""
         queries = {
-            outline["section_id"]: outline["query"] for outline in self.state["outline"]["sections"]
+            outline["section_id"]: outline["query"]
+            for outline in self.state["outline"]["sections"]
         }
         # else it has what no other section is about
         about = queries[section["section_id"]] != self.state["query"]
@@ -212,7 +215,9 @@ class _Assembly:
             for s in citing.marked_sentences(section["text"])
             if about and re.search(r"\[\d+\]", s)
         ]
-        names = "|".join(sorted(map(re.escape, map(title_of, self.results)), key=len, reverse=True))
+        names = "|".join(
+            sorted(map(re.escape, map(title_of, self.results)), key=len, reverse=True)
+        )
         # the name of a document says nothing
         texts = [re.sub(names, "", quote) for quote in quotes]
         says = enough(section["title"], texts, self.bases) if texts else []
@@ -256,7 +261,10 @@ class _Assembly:
         text = fold(" ".join(s["text"] for s in self.sections))
         used = {i for s in self.sections for i in s["sources"]}
         names = {
-            fold(name) for s in self.sections for claim in s["claims"] for name in claim["entities"]
+            fold(name)
+            for s in self.sections
+            for claim in s["claims"]
+            for name in claim["entities"]
         }
         defined = dict[str, tuple[str, str]]()
         for n, result in enumerate(self.results, 1):

@@ -274,7 +274,9 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
 
     by_keyword = {name["name"]: names(name["name"], name["surface"]) for name in reading["names"]}
     has_names = all(by_keyword.values())
-    for value in (str(c["value"]) for c in reading["conditions"] if c["op"] in ("eq", "contains")):
+    for value in (
+        str(c["value"]) for c in reading["conditions"] if c["op"] in ("eq", "contains")
+    ):
         by_keyword[value] = names(value)
     for word in reading["words"]:
         by_keyword.setdefault(word, names(word) or says(word))
@@ -307,14 +309,18 @@ def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolL
         validation = validate(read(tool_input.query, [knowledge]), text, [knowledge])
         detail |= validation.model_dump(include={"coverage", "passed", "missing"})
         if not validation.passed:
-            detail["error"] = f"not covered: {', '.join(validation.missing) or 'nothing was found'}"
+            detail["error"] = (
+                f"not covered: {', '.join(validation.missing) or 'nothing was found'}"
+            )
     return validation
 
 
 def _result_text(result: Json) -> str:
     """Return the title, the text and the typed fields of a result."""
     metadata = result.get("metadata", {})
-    values = [value for value in (metadata.get("fields") or {}).values() if value not in (None, "")]
+    values = [
+        value for value in (metadata.get("fields") or {}).values() if value not in (None, "")
+    ]
     lists = (value if isinstance(value, list) else [value] for value in values)
     return " ".join(
         [

@@ -52,7 +52,9 @@ def _facts(metadata: Data, labels: Labels) -> Json:
     """Return what is known of a source, as plain words; ``url`` is an address of the web or ""."""
     fields = {_folded(name): value for name, value in (metadata.get("fields") or {}).items()}
     values: Json = {
-        kind: next((fields[name] for name in names if fields.get(name) not in (None, "", [])), None)
+        kind: next(
+            (fields[name] for name in names if fields.get(name) not in (None, "", [])), None
+        )
         for kind, names in _NAMES.items()
     }
     title = _words(metadata.get("title")) or _words(metadata.get("doc_id")) or labels("untitled")

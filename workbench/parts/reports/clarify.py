@@ -96,7 +96,11 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     )
     change: Json = {"decisions": [decision]}
     if decision["action"] == "reject":
-        end = {"stop_reason": "stopped_by_reviewer", "use_retrieval": False, "answerer": "generate"}
+        end = {
+            "stop_reason": "stopped_by_reviewer",
+            "use_retrieval": False,
+            "answerer": "generate",
+        }
         return {**change, **end, "report": {**state["report"], "stopped": True}}
     edits = decision["edits"]
     if "query" in edits:  # a person's own words leave nothing to ask
@@ -105,14 +109,21 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     return {**change, **_resume(state, runtime, answered(questions, answers), state["query"])}
 
 
-def must_ask(questions: Sequence[Clarification], review: Sequence[str], settings: Settings) -> bool:
+def must_ask(
+    questions: Sequence[Clarification], review: Sequence[str], settings: Settings
+) -> bool:
     """Return whether a run stops for a person: they want to be asked, or it must not continue without an answer."""
     must = settings.stop_on_clarification and any(question["must"] for question in questions)
-    return bool(questions) and ("clarify" in review or must or not settings.allow_unclarified_plan)
+    return bool(questions) and (
+        "clarify" in review or must or not settings.allow_unclarified_plan
+    )
 
 
 def _resume(
-    state: ConversationState, runtime: Runtime[Context], questions: list[Clarification], query: str
+    state: ConversationState,
+    runtime: Runtime[Context],
+    questions: list[Clarification],
+    query: str,
 ) -> Json:
     """Return the state with what was answered, the query that is searched for, and what the plan and the report state.
 
@@ -145,7 +156,8 @@ async def _by_model(
     )
     forms = enumerate(reply.form.questions if reply.form else (), 1)
     return [
-        _clarification(f"model:{n}", form.question, form.options, form.assumed) for n, form in forms
+        _clarification(f"model:{n}", form.question, form.options, form.assumed)
+        for n, form in forms
     ]
 
 
@@ -181,7 +193,9 @@ def open_questions(reading: Question, bases: Bases, domain: str = "") -> list[Cl
         options = [document.text for document in namesakes.readings]
         name = namesakes.word
         return [
-            _clarification(f"name:{name}", labels("clarify_which", name=name), options, options[0])
+            _clarification(
+                f"name:{name}", labels("clarify_which", name=name), options, options[0]
+            )
         ]
     has_words = any(base.search("words", word, 1) for base in bases for word in reading["words"])
     if has_words or reading["names"] or reading["conditions"]:

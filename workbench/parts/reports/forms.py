@@ -26,7 +26,10 @@ class OutlineForm(Form):
 
     def _schema(self, schema: Data) -> Data:
         self._before = {**self._before, "sections": placed(self._before["sections"])}
-        return {"properties": {"title": _TITLE, "sections": {}}, "required": ["title", "sections"]}
+        return {
+            "properties": {"title": _TITLE, "sections": {}},
+            "required": ["title", "sections"],
+        }
 
     def _own(self) -> dict[str, Control]:
         return {"sections": _section_lines(self._labels)}

@@ -102,7 +102,9 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
                 {**sections_before[key], "section_id": section["section_id"], "reused": True}
             )
     reviewed = "outline" in state.get("review", [])
-    report["cache_hit"] = bool(reused) and len(reused) == len(outline["sections"]) and not reviewed
+    report["cache_hit"] = (
+        bool(reused) and len(reused) == len(outline["sections"]) and not reviewed
+    )
     return {"report": report, "outline": outline, "sections": reused}
 
 
@@ -218,7 +220,8 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
         }
     edits = decision["edits"]
     sections = [
-        {**entry, "query": entry["query"] or entry["title"]} for entry in edits.get("sections", [])
+        {**entry, "query": entry["query"] or entry["title"]}
+        for entry in edits.get("sections", [])
     ]
     new = {**outline, "title": edits.get("title", outline["title"])}
     new["sections"] = placed(cast(list[SectionOutline], sections)) or outline["sections"]

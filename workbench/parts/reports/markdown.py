@@ -53,7 +53,9 @@ class Chapter(TypedDict):
 
 def markdown(chapters: Sequence[Chapter]) -> str:
     """Return a report as one text."""
-    parts = [part for chapter in chapters for part in (chapter["heading"], chapter["text"]) if part]
+    parts = [
+        part for chapter in chapters for part in (chapter["heading"], chapter["text"]) if part
+    ]
     return "\n\n".join(parts) + "\n" * bool(parts)
 
 
@@ -164,7 +166,9 @@ def bare(line: str) -> str:
         for child in token.children or ()
     )
     text = (
-        _OPENING.sub("", " ".join("".join(texts).split())).replace("\\", r"\\").replace("](", "] (")
+        _OPENING.sub("", " ".join("".join(texts).split()))
+        .replace("\\", r"\\")
+        .replace("](", "] (")
     )
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", re.sub(r"(\[\d+\]):", r"\1 :", text))
 

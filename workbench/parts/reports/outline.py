@@ -158,7 +158,9 @@ def carried(
     for section, new in zip(earlier["sections"], added, strict=True):
         ids = [i for i in section["evidence_ids"] if i in present]
         quotes = [*section["quotes"], *new["quotes"]] if section["quotes"] else []
-        sections.append({**section, "evidence_ids": [*ids, *new["evidence_ids"]], "quotes": quotes})
+        sections.append(
+            {**section, "evidence_ids": [*ids, *new["evidence_ids"]], "quotes": quotes}
+        )
     return {**earlier, "sections": sections}
 
 

@@ -51,7 +51,9 @@ class ReportOptions(BaseModel, extra="forbid"):
 
     report_type: str | None = None
     style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] | None = None
-    assumptions: Annotated[list[Assumption], Field(max_length=50), BeforeValidator(_sentences)] = []
+    assumptions: Annotated[
+        list[Assumption], Field(max_length=50), BeforeValidator(_sentences)
+    ] = []
     cached: bool = True
 
 
@@ -204,7 +206,9 @@ class Report:
         plan = self.run.plan
         last = last_records(run.records)
         findings = run._results_by_step()
-        reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
+        reflected = {
+            reflection["current_iteration"]: reflection for reflection in run.reflections
+        }
         records = [
             {
                 "record_id": f"{r['step_id']}/{r['attempt']}",
@@ -326,7 +330,9 @@ class Report:
             "tool_call_history": [{"task_id": r["step_id"], **_call(r)} for r in records],
             "intermediate_results": {i: r["output_summary"] for i, r in last.items()},
             "reflection_retry_counts": dict(+tries),
-            "errors": [{"task_id": i, "error": r["error"]} for i, r in last.items() if r["error"]],
+            "errors": [
+                {"task_id": i, "error": r["error"]} for i, r in last.items() if r["error"]
+            ],
             "evidence_registry": {r["result_id"]: _evidence_json(r) for r in self.run.evidence},
         }
 

@@ -7,7 +7,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from workbench.parts.reports.markdown import Chapter, document_style, markdown, plain_mark, rendered
+from workbench.parts.reports.markdown import (
+    Chapter,
+    document_style,
+    markdown,
+    plain_mark,
+    rendered,
+)
 from workbench.state import Data, Json
 from workbench.views.drawing import STYLE
 from workbench.views.labels import Labels
@@ -51,7 +57,9 @@ def fragment(report: Report, labels: Labels) -> str:
     body = report.html(f"{report.run.run_id}-")
     status = _status_line(report, labels)
     style = Markup(STYLE + document_style())
-    return draw("report.fragment", labels, standing=status, body=body, classes=CLASSES, style=style)
+    return draw(
+        "report.fragment", labels, standing=status, body=body, classes=CLASSES, style=style
+    )
 
 
 def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Markup:

@@ -136,7 +136,9 @@ async def outlined_by_model(
         "evidence": evidence_text(short, context.settings.merge_max_characters),
         "most": str(_SECTIONS),
     }
-    form = await _Writing(context, question, "", short).filled(Outlined, "outline", slots, problems)
+    form = await _Writing(context, question, "", short).filled(
+        Outlined, "outline", slots, problems
+    )
     return [part.model_dump() for part in form.sections] if form else None
 
 
@@ -178,7 +180,9 @@ async def abstract_by_model(context: Context, question: str, sections: Sequence[
 class _Writing:
     """One text while it is written: every call of the model, and what was taken out of its replies."""
 
-    def __init__(self, context: Context, question: str, title: str, pieces: Evidence, **slots: str):
+    def __init__(
+        self, context: Context, question: str, title: str, pieces: Evidence, **slots: str
+    ):
         self._context = context
         self._title = title
         self._pieces = pieces
@@ -244,7 +248,9 @@ class _Writing:
         def problems(form: MappedClaims) -> list[str]:
             return _unknown({n for claim in form.claims for n in claim.ids}, batch)
 
-        form = await self.filled(MappedClaims, "map", {"evidence": self._evidence(batch)}, problems)
+        form = await self.filled(
+            MappedClaims, "map", {"evidence": self._evidence(batch)}, problems
+        )
         lines = []
         for claim in form.claims if form else ():
             marks = "".join(f"[{n}]" for n in dict.fromkeys(claim.ids))
@@ -325,7 +331,9 @@ def _marks(texts: Iterable[str]) -> list[int]:
 def _unknown(numbers: Set[int], valid: Sequence[int]) -> list[str]:
     """Return the faults of numbers of evidence that was not shown."""
     shown = f"{valid[0]} to {valid[-1]}" if valid else "none"
-    return [f"evidence: there is no [{n}]. Known: {shown}." for n in sorted(numbers - {*valid})[:5]]
+    return [
+        f"evidence: there is no [{n}]. Known: {shown}." for n in sorted(numbers - {*valid})[:5]
+    ]
 
 
 def _foreign(text: str, language: str) -> bool:
@@ -361,7 +369,11 @@ def _plain(text: str, title: str) -> str:
     for block in blocks(_DROPPED.sub("", visible(text))):
         line = _as_line(block)
         heading = fold(re.sub(r"^[\d.、\s]+|[\s*_:：#]", "", line))
-        if block.kind == "heading" or not terms(line) or heading == fold(re.sub(r"\s", "", title)):
+        if (
+            block.kind == "heading"
+            or not terms(line)
+            or heading == fold(re.sub(r"\s", "", title))
+        ):
             continue
         is_item = block.kind in ("row", "item")
         follows_item = lines.rpartition("\n")[2].startswith("- ")
@@ -448,7 +460,9 @@ def section_text(
             f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。"
         )
     wanted = {fold(quote) for quote in section["quotes"]}
-    by_text = {fold(s.text): s for s in reversed(split_sentences(pieces)) if len(terms(s.text)) > 1}
+    by_text = {
+        fold(s.text): s for s in reversed(split_sentences(pieces)) if len(terms(s.text)) > 1
+    }
     quoted = [by_text[key] for key in reversed(by_text) if key in wanted or not wanted]
     says = shares(section["query"], [f"{s.title}. {s.text}" for s in quoted], bases)
     ranked = sorted(

@@ -349,7 +349,10 @@ class Events(StreamingResponse):
                 status = normalize_stream_event(event)
                 if status["status"] == "start":
                     status |= {
-                        "content": {"run_id": self._run.run_id, "session_id": self._run.session_id}
+                        "content": {
+                            "run_id": self._run.run_id,
+                            "session_id": self._run.session_id,
+                        }
                     }
                 if for_client(event) or status["status"] in {"start", *self._collected}:
                     yield self._frame(status)
@@ -364,7 +367,8 @@ class Events(StreamingResponse):
             events.insert(0, token(event["content"]["answer"]))
         self._sent.add(event["status"])
         return "".join(
-            f"data: {json.dumps(e, ensure_ascii=False)}\n\n" for e in redacted(events, self._hidden)
+            f"data: {json.dumps(e, ensure_ascii=False)}\n\n"
+            for e in redacted(events, self._hidden)
         )
 
     async def _last_event(self) -> Json:
@@ -406,7 +410,9 @@ async def _read(request: Request, form: type[Form]) -> Form:
             request.headers.get("content-type", "").partition(";")[0].strip().lower()
             != "application/json"
         ):
-            raise HTTPException(415, "The body must be JSON: send Content-Type: application/json.")
+            raise HTTPException(
+                415, "The body must be JSON: send Content-Type: application/json."
+            )
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
@@ -546,4 +552,6 @@ def make_server(wb: Workbench, heartbeat_s: float) -> Any:
         "lifespan": "off",
         "ws": "none",
     }
-    return Server(uvicorn.Config(make_app(wb, heartbeat_s), timeout_graceful_shutdown=5, **options))
+    return Server(
+        uvicorn.Config(make_app(wb, heartbeat_s), timeout_graceful_shutdown=5, **options)
+    )

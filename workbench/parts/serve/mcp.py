@@ -92,7 +92,8 @@ class Tools:
             for p in passages
         ]
         return _result(
-            {"kb": kb or names[0], "passages": passages}, "\n\n".join(lines) or "Nothing was found."
+            {"kb": kb or names[0], "passages": passages},
+            "\n\n".join(lines) or "Nothing was found.",
         )
 
     async def ask(
@@ -176,7 +177,10 @@ class Tools:
         return _result({"id": memory_id}, f"Kept as {memory_id}.")
 
     def archival_memory_search(
-        self, query: Question, user: User = "default", limit: Annotated[int, Field(ge=1, le=50)] = 5
+        self,
+        query: Question,
+        user: User = "default",
+        limit: Annotated[int, Field(ge=1, le=50)] = 5,
     ) -> CallToolResult:
         """Search what was stored, noted or said earlier: the best matches, with where they come from."""
         memories = self._wb.memory.search(query, user=user, limit=limit)
@@ -264,7 +268,9 @@ def _with_error_results(method: Callable[..., Any]) -> Callable[..., Awaitable[C
     @wraps(method)
     async def call(*args: Any, **arguments: Any) -> CallToolResult:
         try:
-            carried = method if iscoroutinefunction(method) else partial(asyncio.to_thread, method)
+            carried = (
+                method if iscoroutinefunction(method) else partial(asyncio.to_thread, method)
+            )
             result: CallToolResult = await carried(*args, **arguments)
             return result
         except WorkbenchError as error:
@@ -276,7 +282,9 @@ def _with_error_results(method: Callable[..., Any]) -> Callable[..., Awaitable[C
 def _tool(method: Callable[..., Awaitable[CallToolResult]], name: str) -> Tool:
     """Return a tool of the protocol; an unknown argument is refused."""
     read_only = name in ("search", "show", "archival_memory_search")
-    hints = ToolAnnotations(read_only_hint=read_only, destructive_hint=False, open_world_hint=False)
+    hints = ToolAnnotations(
+        read_only_hint=read_only, destructive_hint=False, open_world_hint=False
+    )
     described = f"{getdoc(method)}\n\n{NOTICE}"
     tool = Tool.from_function(
         _with_error_results(method), name=name, description=described, annotations=hints

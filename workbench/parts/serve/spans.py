@@ -47,7 +47,9 @@ def run_spans(run: Recording) -> list[Span]:
     }
     nodes = [_span(entry["node"], entry, {"workbench.node": entry["node"]}) for entry in log]
     end = max([start, *(node.end for node in nodes)])
-    spans = [Span("invoke_agent workbench", start, end, attributes, None, document["error"] or "")]
+    spans = [
+        Span("invoke_agent workbench", start, end, attributes, None, document["error"] or "")
+    ]
     route = [node for node in nodes if node.name in _ROUTE]
     decision = run.state.get("route_decision")
     if route and decision:
@@ -140,7 +142,9 @@ def send(spans: Sequence[Span]) -> None:
     for span in spans:
         parent = None if span.inside is None else set_span_in_context(started[span.inside])
         started.append(
-            tracer.start_span(span.name, parent, attributes=span.attributes, start_time=span.start)
+            tracer.start_span(
+                span.name, parent, attributes=span.attributes, start_time=span.start
+            )
         )
         if span.failed:
             started[-1].set_status(Status(StatusCode.ERROR, span.failed[:_PREVIEW]))

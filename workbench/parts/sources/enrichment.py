@@ -78,7 +78,10 @@ async def search(
     with log("ask", source=enricher.name) as detail:
         reply = await enricher(wanted, language) if wanted else None
         notes = reply["notes"] if reply else [note("no name", language, source=enricher.name)]
-        detail |= {"answers": reply["asked"] if reply else 0, **({"notes": notes} if notes else {})}
+        detail |= {
+            "answers": reply["asked"] if reply else 0,
+            **({"notes": notes} if notes else {}),
+        }
     if reply is None:
         return EnrichmentOutput(notes=notes)
     with log("judge") as detail:
@@ -116,7 +119,9 @@ def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[
 
 def _about(entity: Entity | None, knowledge: KnowledgeBase) -> list[Passage]:
     """Return the first passage of the document that an entity is."""
-    return knowledge.passages(doc_ids=[entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
+    return (
+        knowledge.passages(doc_ids=[entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
+    )
 
 
 def _judged(query: str, answer: Enriched, knowledge: KnowledgeBase, source: str) -> list[Any]:

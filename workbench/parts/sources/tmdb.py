@@ -178,7 +178,9 @@ def film(answer: Data, language: str = "en") -> Record | None:
         "countries": _names(answer, "production_countries"),
         **_amounts(answer, language == "zh"),
     }
-    translations = (item.get("data") for item in items(answer.get("translations"), "translations"))
+    translations = (
+        item.get("data") for item in items(answer.get("translations"), "translations")
+    )
     titled = [
         *items(answer.get("alternative_titles"), "titles"),
         *(t for t in translations if isinstance(t, dict)),
@@ -333,7 +335,11 @@ def _sentences(record: Record, chinese: bool) -> Iterator[str]:
 
 # --- The source: bounded answers, and a key that goes to the server alone ---
 
-KEY, BASE_URL, TIMEOUT = "WORKBENCH_TMDB_KEY", "WORKBENCH_TMDB_BASE_URL", "WORKBENCH_TMDB_TIMEOUT_S"
+KEY, BASE_URL, TIMEOUT = (
+    "WORKBENCH_TMDB_KEY",
+    "WORKBENCH_TMDB_BASE_URL",
+    "WORKBENCH_TMDB_TIMEOUT_S",
+)
 _LANGUAGES = {"zh": "zh-CN", "en": "en-US"}
 _FILM_PARAMETERS = {"append_to_response": "credits,alternative_titles,translations"}
 
@@ -404,7 +410,9 @@ def _likely(records: list[Record], keys: set[str], years: Sequence[int]) -> list
     Lists of releases disagree by a year about festival films.
     """
     exact = [hit for hit in records if keys & set(map(name_key, hit.names))]
-    dated = [hit for hit in exact if hit.year and any(abs(hit.year - year) <= 1 for year in years)]
+    dated = [
+        hit for hit in exact if hit.year and any(abs(hit.year - year) <= 1 for year in years)
+    ]
     # Records of one name that are returned where nothing decides between them.
     return (dated or exact)[:3] or records[:1]
 
@@ -445,7 +453,9 @@ class _Server:
         # either raises ValueError for a wrong one
         self._address = address(self._url)
         _ = urlsplit(self._url).port
-        self._patience = Patience(settings.model_retries, settings.model_backoff_s, self._timeout_s)
+        self._patience = Patience(
+            settings.model_retries, settings.model_backoff_s, self._timeout_s
+        )
         headers = {"Accept": "application/json", "Authorization": f"Bearer {key}"}
         self._client = httpx.AsyncClient(timeout=self._timeout_s, headers=headers)
 
@@ -477,7 +487,9 @@ class _Server:
             "GET", f"{self._url}/{path}", params=dict(parameters)
         ) as response:
             if response.status_code != 200:
-                raise NoAnswer(f"{response.status_code} {response.reason_phrase}".strip(), response)
+                raise NoAnswer(
+                    f"{response.status_code} {response.reason_phrase}".strip(), response
+                )
             async for part in response.aiter_bytes():
                 body += meter(part)
         try:
