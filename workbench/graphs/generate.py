@@ -532,7 +532,7 @@ def _base(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
 
 
 def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """Return the title and the text of a piece of evidence, first as it is quoted: without markup."""
+    """Return the title and the text of a piece of evidence, first in the form that is quoted: without markup."""
     title = str(result["metadata"].get("title") or "")
     heading = " / ".join(_writings(title, base)) if title else ""
     plain = [text for _, text in quotations(result["evidence"], title)]
@@ -574,7 +574,6 @@ def with_marks(text: str, support: Sequence[Supported], language: str) -> str:
     'It is green (without a source). Why?'
     """
     verdicts = {each["sentence"]: each["verdict"] for each in support}
-    chinese = language == "zh"
     marked = ""
     at = 0
     # each at its place: one may be repeated, or be a part of another
@@ -586,7 +585,7 @@ def with_marks(text: str, support: Sequence[Supported], language: str) -> str:
         mark = MARKS.get(verdicts.get(sentence, ""))
         if mark and not is_refusal(sentence):
             end -= len(sentence) - len(re.sub(r"[.!?。！？；]$", "", sentence))
-            marked = f"{marked}{text[at:end]}{mark[chinese]}"
+            marked = f"{marked}{text[at:end]}{mark[language == 'zh']}"
             at = end
         marked = marked + text[at : match.end()]
         at = match.end()

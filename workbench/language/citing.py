@@ -105,8 +105,11 @@ def marked_each(text: str, number: int) -> str:
     >>> marked_each("It ends. It begins.", 3), marked_each("结束。开始。", 3)
     ('It ends [3]. It begins [3].', '结束 [3]。开始 [3]。')
     """
-    joined = " ".join(marked(sentence, number) for sentence in sentences(text))
-    return re.sub(r"(?<=[。！？；]) ", "", joined)
+    return re.sub(
+        r"(?<=[。！？；]) ",
+        "",
+        " ".join(marked(sentence, number) for sentence in sentences(text)),
+    )
 
 
 _EDGE = re.compile(

@@ -213,7 +213,7 @@ def denies(text: str) -> bool:
 def _contrary(sentence: str, source: str) -> bool:
     """Check whether the sentence of a source that says most of this one is negated where this one is not."""
     words = _words(_DENIES.sub("", sentence))
-    best = {True: 0.0, False: 0.0}
+    best = [0.0, 0.0]  # of lines that deny nothing, and of those that do
     for line in sentences(source):
         share = _share(words, set(_words(_DENIES.sub("", line))))
         best[denies(line)] = max(best[denies(line)], share)

@@ -260,7 +260,7 @@ def word_vectors(model: TextModel, words: Sequence[str]) -> np.ndarray:
 
 
 class LangChainVectors:
-    """LangChain embeddings: an object of one's own, or an OpenAI-compatible server. Texts are sent as they are.
+    """LangChain embeddings: a custom object, or an OpenAI-compatible server. Texts are sent as they are.
 
     Args:
         name: in the settings.

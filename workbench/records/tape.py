@@ -205,8 +205,8 @@ class Tape:
         self._calls: dict[str, Effect] | None = None
         self._by_key: dict[str, list[Effect]] = defaultdict(list)
         sources = [list(effects) for effects in sources]
-        named = [(result_name(e), e) for e in chain(*sources)] if results else []
-        by_hand = [with_value(e, results[name]) for name, e in named if name in results]
+        pairs = [(result_name(e), e) for e in chain(*sources)] if results else []
+        by_hand = [with_value(e, results[name]) for name, e in pairs if name in results]
         for effects in (by_hand, *sources):
             latest = {(effect.key, effect.at): effect for effect in effects}
             for (key, _), effect in latest.items():
@@ -266,7 +266,7 @@ class Tape:
             return list(self._calls.values())
 
     def take(self, wanted: Effect) -> Effect | None:
-        """Take an effect from the tape, without its value given, and keep it; None where it is to be made."""
+        """Return what the tape has for an effect without a value, and keep it; None where it has nothing."""
         recorded = self.find(wanted.kind, wanted.name, wanted.parts, wanted.at)
         return recorded and self.keep_recorded(recorded, wanted.at)
 

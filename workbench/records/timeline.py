@@ -80,7 +80,7 @@ def bars(
 
 
 def unasked(log: Iterable[Data], decisions: Iterable[Decision]) -> set[str]:
-    """Return the reviews at which nobody was asked: the run passed them without doing anything."""
+    """Return the reviews that asked no person: the run passed them without doing anything."""
     reviews = {entry["node"] for entry in log if entry["node_type"] == "review"}
     return reviews - {f"review_{decision.get('point')}" for decision in decisions}
 

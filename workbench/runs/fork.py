@@ -27,7 +27,7 @@ _MERGED = ("thresholds", "needs", "pieces", "prompts", "results")
 """Edits that are mappings, whose entries take the place of the origin's."""
 _LISTS = ("review", "without")
 _EDITED = ("plan", "decision", "query", "settings", "at", "answers", "graft", *_LISTS, *_MERGED)
-_KNOWN = (*_EDITED, "as_of", "known", "mode", "sources", "mismatch", "rest")
+_EDITS = (*_EDITED, "as_of", "known", "mode", "sources", "mismatch", "rest")
 
 
 def forked(
@@ -68,8 +68,8 @@ def forked(
         RunError: there is no such edit or review point, or a setting is not one, or is a secret.
     """
     edits = {name: value for name, value in edits.items() if value is not None}
-    if unknown := [name for name in edits if name not in _KNOWN]:
-        raise RunError(f"Unknown edit {shown(unknown[0])}. Known: {', '.join(_KNOWN)}.")
+    if unknown := [name for name in edits if name not in _EDITS]:
+        raise RunError(f"Unknown edit {shown(unknown[0])}. Known: {', '.join(_EDITS)}.")
     origin = row["options"]
     mode = edits.get("mode", "fork")
     sources = edits.get("sources", ())

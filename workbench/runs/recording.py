@@ -318,7 +318,7 @@ def checked_marks(marks: Mapping[Any, str], pieces: Iterable[Piece]) -> dict[str
         raise RunError(f"There is no piece of evidence {shown(unknown[0])} in this run.")
     if wrong := [mark for mark in marks.values() if mark not in MARKS]:
         raise RunError(
-            f"{shown(wrong[0])} is no mark of evidence. Known: pinned, struck, or '' for neither."
+            f"{shown(wrong[0])} is not a mark of evidence. Known: pinned, struck, or '' for neither."
         )
     return {keys[key]: mark for key, mark in marks.items()}
 

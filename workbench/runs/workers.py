@@ -533,7 +533,7 @@ class Work:
         if status == "running":
             raise WorkspaceBusy(f"Run {row['run_id']} was taken just now. {self._taken_by(now)}")
         raise NotPaused(
-            f"Run {row['run_id']} was taken by somebody else just now, and is {status}. Look at it again."
+            f"Run {row['run_id']} was taken by another process just now, and is {status}. Look at it again."
         )
 
     def _next_input(self, driver: Driver, run_id: str) -> Any:

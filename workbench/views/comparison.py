@@ -272,10 +272,10 @@ def _cost(document: Data, labels: Labels) -> Block:
     """Return the numbers, one column per run."""
     sides = list[Sequence[str]]()
     for cost in document["cost"]:
-        of = cost["statements"]
-        backed = labels("beside_of", n=round((cost["citation_recall"] or 0) * of), most=of)
-        tokens = tokens_text(cost["tokens"], cost["about"], labels)
-        tokens += f" + {cost['saved_tokens']:,}"
+        count = cost["statements"]
+        backed = labels("beside_of", n=round((cost["citation_recall"] or 0) * count), most=count)
+        spent = tokens_text(cost["tokens"], cost["about"], labels)
+        tokens = f"{spent} + {cost['saved_tokens']:,}"
         calls = f"{cost['calls']} + {cost['saved_calls']}"
         spans = [milliseconds(1000 * cost[name]) if cost[name] else "–" for name in _SPANS]
         sides.append((calls, backed, tokens, *spans))

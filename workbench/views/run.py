@@ -95,15 +95,18 @@ def _responses(document: Data, pieces: Sequence[Piece], labels: Labels) -> Itera
     cited = {citation["n"] for citation in document["citations"]}
     for decision in document["decisions"]:
         if decision["action"] == "respond":
-            at = decision["decided_at"]
-            before = {record["step_id"] for record in ran if record["started_at"] < at}
-            known = {piece["of"] or piece["n"] for piece in pieces if piece["step"] in before}
+            before = {
+                record["step_id"]
+                for record in ran
+                if record["started_at"] < decision["decided_at"]
+            }
+            earlier = {piece["of"] or piece["n"] for piece in pieces if piece["step"] in before}
             later = {record["step_id"] for record in ran} - before
             yield labels(
                 "response_led",
                 words=cut(decision["message"], 120),
                 n=len(later),
-                new=len(cited - known),
+                new=len(cited - earlier),
                 cited=len(cited),
             )
 
@@ -159,7 +162,7 @@ def evidence(
     question: str = "",
     marks: str = "",
     relevant: Mapping[str, bool] = {},
-    is_said: Callable[[Any], bool] = lambda _: False,
+    is_mentioned: Callable[[Any], bool] = lambda _: False,
 ) -> Picture:
     """Return the list of pieces, best first, dropped ones last; its front-end sorts, searches and marks words.
 
@@ -172,7 +175,7 @@ def evidence(
         question: whose words are marked.
         marks: the status of a run whose chosen piece can be pinned or struck out; empty where it cannot.
         relevant: what the person said of pieces, by key.
-        is_said: returns whether the sentence has a value of a field, which is marked.
+        is_mentioned: returns whether the sentence has a value of a field, which is marked.
     """
     shown = pieces[:_MOST_SHOWN]
     opened = next(
@@ -185,7 +188,7 @@ def evidence(
         if is_open and piece["why"] != "duplicate":
             state = {"marks": marks, "said": relevant.get(opened), "ranks": _ranks(piece, pieces)}
             acts = draw("run.piece_acts", labels, piece=piece, **state)
-        more = {"place": place, "acts": acts, "is_said": is_said}
+        more = {"place": place, "acts": acts, "is_mentioned": is_mentioned}
         rows[piece["key"]] = _piece(piece, labels, is_open, sentence, **more)
     words = " ".join(content_terms(question))
     distinct = sum(piece["n"] is not None for piece in pieces)

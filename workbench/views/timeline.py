@@ -135,17 +135,17 @@ def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[
         right = last.end_ms * pixels
         needed = width(name) + 6
         if needed < (longest.end_ms - longest.start_ms) * pixels:
-            side, named = "inside", longest
+            side, labelled = "inside", longest
         elif right + needed < _TRACK:
-            side, named = "after", last
+            side, labelled = "after", last
             right += needed
         else:
-            side, named = "before", first
+            side, labelled = "before", first
             left -= needed
         row = next((n for n, taken in enumerate(ends) if taken <= left), len(ends))
         ends[row : row + 1] = [right]
         look = {"total": total, "side": side, "row": row, "kind": first.kind}
         for bar in group:
-            words = name if bar is named else ""
+            words = name if bar is labelled else ""
             drawn.append(draw("timeline.node", bar=bar, words=words, **look))
     return joined(drawn), len(ends)

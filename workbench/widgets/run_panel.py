@@ -262,7 +262,7 @@ class Working:
                 **chosen,
                 marks=marks,
                 relevant=relevant,
-                is_said=self._is_said,
+                is_mentioned=self._is_mentioned,
             )
         )
 
@@ -271,7 +271,7 @@ class Working:
         rows = self._wb.feedback(run=run.run_id)
         return {row["labels"]["piece"]: row["good"] for row in rows if "piece" in row["labels"]}
 
-    def _is_said(self, value: Any) -> bool:
+    def _is_mentioned(self, value: Any) -> bool:
         """Return whether the chosen sentence has a value of a field, or another name that the base has for it."""
         names = [str(value)]
         with suppress(WorkbenchError):  # the base is gone, or there are several

@@ -304,7 +304,7 @@ class RecordedGraph:
         self.store.let_go(run_id, "failed" if error else "done", error or None)
 
     def as_json(self, effect: Effect) -> Effect:
-        """Return an effect as it is written, with its value and its input as JSON."""
+        """Return an effect in its stored form, with its value and its input as JSON."""
         value = self.dump_text(effect.value, f"The result of {effect.at}")
         return dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
 

@@ -238,28 +238,28 @@ class Recorder(Tape):
             return by_hand.value
         digests = state_digests(state, plain_state, node.unkeyed)
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
-        asked = self._questions[at]
-        answered = [question for question in asked if question in self.answers]
+        owners = self._questions[at]
+        answered = [question for question in owners if question in self.answers]
         while True:
             parts["answers"] = digest([self.answers[question] for question in answered])
             recorded = self._find_node(at, node, parts, digests)
             if recorded is None or (recorded.outcome == "value" and has_edited_call):
                 break
-            kept = self.keep_recorded(recorded, at, task)
-            if kept.outcome == "value":
-                return with_edit(kept.value, edit.get("state"), node.reducers)
-            questions = self._note_questions(kept)
-            is_called = any(asked[question].startswith(CALLED) for question in questions)
+            taken = self.keep_recorded(recorded, at, task)
+            if taken.outcome == "value":
+                return with_edit(taken.value, edit.get("state"), node.reducers)
+            questions = self._note_questions(taken)
+            is_called = any(owners[question].startswith(CALLED) for question in questions)
             if is_called and set(questions) <= set(answered):  # after a kill it asks again
                 break
             if any(
                 question not in self.answers or question in answered for question in questions
             ):
-                raise GraphInterrupt([pause for *_, pause in kept.value])
+                raise GraphInterrupt([pause for *_, pause in taken.value])
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
-        own = {q: self.answers[q] for q in answered if not asked[q].startswith(CALLED)}
+        own = {q: self.answers[q] for q in answered if not owners[q].startswith(CALLED)}
         config = langgraph.with_resume(config, own.values(), self._order_of_answers(at, own))
         inputs = ReadState(state) if type(state) is dict else copied(state)
         result, pause = await self._execute(
@@ -270,16 +270,7 @@ class Recorder(Tape):
             result, reads={name: digests.get(name, _MISSING) for name in fields}
         )
         if pause is not None:
-            named = []
-            for each in result.value:
-                owner = self._asking.pop(id(each))
-                named.append((self._name(_asker(result, owner, each), each), owner, each))
-            result = dataclasses.replace(result, value=named, outcome="interrupt")
-            self.keep(result)
-            questions = self._note_questions(result)
-            # LangGraph gives a graph that was killed before it noted its pause no answer the first time
-            self.is_ready |= any(q in self.answers and q not in self._given for q in questions)
-            self._given |= set(questions)
+            self._keep_questions(result)
             raise pause
         value = with_messages(
             result.value,
@@ -288,6 +279,19 @@ class Recorder(Tape):
         name_messages(value, f"{at} {digest([parts, digests])}")
         self.keep(dataclasses.replace(result, value=value))
         return with_edit(value, edit.get("state"), node.reducers)
+
+    def _keep_questions(self, result: Effect) -> None:
+        """Record the execution of a node that asked, each question under its name."""
+        pauses = []
+        for pause in result.value:
+            owner = self._asking.pop(id(pause))
+            pauses.append((self._name(_asker(result, owner, pause), pause), owner, pause))
+        result = dataclasses.replace(result, value=pauses, outcome="interrupt")
+        self.keep(result)
+        fresh = {*self._note_questions(result)} - self._given
+        # LangGraph gives a graph that was killed before it noted its pause no answer the first time
+        self.is_ready |= not fresh.isdisjoint(self.answers)
+        self._given |= fresh
 
     async def _execute(
         self, effect: Effect, execute: Execute
@@ -304,9 +308,8 @@ class Recorder(Tape):
             value = list(asked.args[0])
             pause = asked
             _, colon, call = effect.at.partition(":")
-            for (
-                question
-            ) in value:  # of several calls at once that ask, LangGraph hears the first alone
+            # of several calls at once that ask, LangGraph hears the first alone
+            for question in value:
                 itself = place.asks or question.id == langgraph.RAISED
                 owner = f"{'' if itself else CALLED}{colon}{call}"
                 self._asking.setdefault(id(question), owner)
@@ -486,8 +489,8 @@ class Recorder(Tape):
 
     async def _call(self, effect: Effect, execute: Execute, call_id: str = "") -> Any:
         node, colon, call = effect.at.partition(":")
-        asked = [q for q, name in self._questions[node].items() if name.endswith(colon + call)]
-        if answers := [self.answers[question] for question in asked if question in self.answers]:
+        own = [q for q, name in self._questions[node].items() if name.endswith(colon + call)]
+        if answers := [self.answers[question] for question in own if question in self.answers]:
             effect = dataclasses.replace(
                 effect, parts={**effect.parts, "answers": digest(answers)}
             )

@@ -65,8 +65,8 @@ class Question(NamedTuple):
                     value = self.value.model_dump(mode="json")
                 fields = value if isinstance(value, Mapping) else {}
                 args = {field: fields[field] for field in form["properties"] if field in fields}
-                whole = set(form.get("required", ())) <= set(args)
-                decisions = ["edit", "respond", *(["approve"] if whole else [])]
+                is_complete = set(form.get("required", ())) <= set(args)
+                decisions = ["edit", "respond", *(["approve"] if is_complete else [])]
         config = {"allowed_decisions": decisions, "args_schema": form or _schema_of(args)}
         action = {"name": name, "args": args, "description": text}
         return {

@@ -103,10 +103,10 @@ class GraphRun(StoredRun):
     @property
     def questions(self) -> list[Question]:
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
-        asked = questions(self.effects) if self.status == "paused" else ()
+        recorded = questions(self.effects) if self.status == "paused" else ()
         return [
             Question(name, at, pause.value, pause.response_schema)
-            for at, name, pause, waits in asked
+            for at, name, pause, waits in recorded
             if waits
         ]
 

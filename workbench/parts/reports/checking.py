@@ -111,7 +111,7 @@ def opposed(first: str, second: str) -> str:
     return about if about and _of_the_same(first, second, 0.6) else ""
 
 
-def _of_the_same(first: str, second: str, least: float) -> bool:
+def _of_the_same(first: str, second: str, threshold: float) -> bool:
     """Return whether two statements name the same things, and share most words but for numbers and denial."""
     for text, beside in ((first, second), (second, first)):
         words = set(terms(beside))
@@ -119,7 +119,7 @@ def _of_the_same(first: str, second: str, least: float) -> bool:
             return False
         if any(not _NUMBER.fullmatch(name) for name in lost(text, beside)):
             return False
-    return min(_alike(first, second), _alike(second, first)) >= least
+    return min(_alike(first, second), _alike(second, first)) >= threshold
 
 
 def _alike(first: str, second: str) -> float:

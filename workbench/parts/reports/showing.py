@@ -74,8 +74,8 @@ def _status_line(report: Report, labels: Labels) -> str:
     status = report.status
     sections = report.sections
     words = [] if status == "completed" else [labels.get(f"report_{status}", labels(status))]
-    found = sum(bool(section["evidence_ids"]) for section in sections)
-    words.append(labels("report_found", n=found, of=len(sections)))
+    covered = sum(bool(section["evidence_ids"]) for section in sections)
+    words.append(labels("report_found", n=covered, of=len(sections)))
     words += consistency_texts(report.consistency, labels)
     words += [labels("report_taken_over")] if report.cache_hit else []
     return " · ".join(words)
