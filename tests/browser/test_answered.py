@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage, until
 from tests.browser.test_hostile_bench import WIDER
-from tests.browser.test_shapes import UNNAMED
+from tests.browser.test_shapes import UNNAMED, WHOLE
 from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 
@@ -53,11 +53,12 @@ def test_evidence_is_sorted_labelled_and_struck_out(notebook, workspace):
 def test_a_reply_is_edited_and_the_fork_answers_with_it(notebook: Callable[..., Any], workspace: object) -> None:
     nb = notebook([OPEN, MODEL, 'wb.bench(kb="film", review=None)'])
     nb.run_all()
-    nb.resize(1000)
+    nb.default_window()
     bench, calls = BenchPage(nb.page), nb.page.locator(".wb-calls")
     bench.ask(QUESTION)
     nb.page.locator(".wb-answer").wait_for()
     calls.locator("summary").first.click()
+    assert calls.bounding_box()["width"] > WHOLE
     one = calls.locator(".wb-call").filter(has_text="writer.en").first
     one.locator("summary").first.click()
     one.get_by_role("button", name="Edit and run again from here").click()

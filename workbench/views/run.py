@@ -13,7 +13,7 @@ from workbench.records.figures import Piece
 from workbench.state import Data
 from workbench.text import content_terms, sentences, terms
 from workbench.views.labels import Labels
-from workbench.views.markup import NOTHING, Picture, cut, draw, el, joined, safe
+from workbench.views.markup import Picture, cut, draw, el, joined, safe
 from workbench.views.outline import run_facts
 from workbench.views.review import needs_text, support_text
 
@@ -183,13 +183,23 @@ def evidence(
     )
     rows = {}
     for place, piece in enumerate(shown):
-        acts = NOTHING
         is_open = piece["key"] == opened
-        if is_open and piece["why"] != "duplicate":
-            state = {"marks": marks, "said": relevant.get(opened), "ranks": _ranks(piece, pieces)}
-            acts = draw("run.piece_acts", labels, piece=piece, **state)
-        more = {"place": place, "acts": acts, "is_mentioned": is_mentioned}
-        rows[piece["key"]] = _piece(piece, labels, is_open, sentence, **more)
+        text = str(piece["text"])
+        rows[piece["key"]] = draw(
+            "run.piece",
+            labels,
+            piece=piece,
+            place=place,
+            opened=is_open,
+            text=_marked(text, sentence)
+            if is_open
+            else " ".join(text.split())[:_LONGEST_PREVIEW],
+            sentence=_DECORATION.sub("", sentence) if is_open else "",
+            ranks=_ranks(piece, pieces) if is_open else (),
+            marks=marks,
+            said=relevant.get(opened),
+            is_mentioned=is_mentioned,
+        )
     words = " ".join(content_terms(question))
     distinct = sum(piece["n"] is not None for piece in pieces)
     return Picture(
@@ -228,18 +238,3 @@ def _ranks(piece: Piece, pieces: Sequence[Piece]) -> list[tuple[str, int, str]]:
         for name, value in piece["signals"].items()
         if value
     ]
-
-
-def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, **state: Any) -> Markup:
-    text = str(piece["text"])
-    shown = _marked(text, sentence) if opened else " ".join(text.split())[:_LONGEST_PREVIEW]
-    sentence = _DECORATION.sub("", sentence) if opened else ""
-    return draw(
-        "run.piece",
-        labels,
-        piece=piece,
-        text=shown,
-        opened=opened,
-        sentence=sentence,
-        **state,
-    )

@@ -17,7 +17,7 @@ from workbench.views.labels import Labels
 from workbench.views.markup import draw, el
 from workbench.views.run import changed_lines
 from workbench.widgets.form import Fields, text
-from workbench.widgets.panel import Event, Panel, Pick, display_if, press_button
+from workbench.widgets.panel import Panel, Pick, display_if, press_button
 
 _PARTS = ("system", "user")
 
@@ -41,7 +41,7 @@ class Calls(Panel):
         self._settings: Settings | None = None
         self._call: Call | None = None
         self._prompt: Prompt | None = None
-        self.list = Pick(listener=self._pressed)
+        self.list = Pick(listener=lambda event: self.open(event.key))
         self._head = Pick()
         self._model = ipywidgets.Combobox()
         controls = {name: text(ipywidgets.Textarea(rows=6)) for name in ("reply", *_PARTS)}
@@ -169,10 +169,6 @@ class Calls(Panel):
         words = self.labels("call_rerun", n=len(changed) + ("models" in edits))
         self.button.description = words if edits else self.labels("call_nothing_edited")
         self.button.disabled = not edits
-
-    def _pressed(self, event: Event) -> None:
-        if event.kind == "edit":
-            self.open(event.key)
 
 
 def model_names(settings: Settings | None, answered: Iterable[str] = ()) -> list[str]:

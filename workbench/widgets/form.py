@@ -17,7 +17,7 @@ from workbench.records.proposals import resolved
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.markup import BLANK, draw, el, step_name
-from workbench.widgets.panel import Event, Pick, on_change
+from workbench.widgets.panel import Event, Pick, on_change, set_class
 
 _DEEPEST = 2
 _NOT_SHOWN = (TraitError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
@@ -296,7 +296,7 @@ class Field:
         self._note.show(
             draw("plan.messages", self._labels, messages=messages) if messages else BLANK
         )
-        (self.box.add_class if messages else self.box.remove_class)("wb-wrong")
+        set_class(self.box, "wb-wrong", messages)
 
     def _pressed(self, event: Event) -> None:
         fixes = {str(index): message.apply for index, message in enumerate(self.messages)}

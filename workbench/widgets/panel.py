@@ -196,6 +196,11 @@ def display_if(widget: ipywidgets.DOMWidget, shown: Any) -> None:
     widget.layout.display = None if shown else "none"
 
 
+def set_class(widget: ipywidgets.DOMWidget, name: str, present: Any) -> None:
+    """Add a class to a widget, or remove it."""
+    (widget.add_class if present else widget.remove_class)(name)
+
+
 def on_change(widget: ipywidgets.Widget, listener: Callable[[], Any]) -> None:
     """Call when a person changed the value of a widget."""
     widget.observe(lambda _: listener(), "value")

@@ -141,9 +141,10 @@ export default {
         }
         const box = place.getBoundingClientRect();
         const bench = root.getBoundingClientRect();
-        const floor = Math.min(root.querySelector(".wb-dock")?.getBoundingClientRect().top ?? innerHeight, innerHeight);
+        const dock = root.querySelector(".wb-dock"); // hidden once all is decided
+        const floor = dock?.checkVisibility() ? Math.min(dock.getBoundingClientRect().top, innerHeight) : innerHeight;
         if (bench.bottom < 0 || bench.top > innerHeight || (box.top > 110 && Math.min(box.bottom, box.top + 160) < floor)) return;
-        const whole = place.matches(".wb-question") ? root : place;
+        const whole = box.top - bench.top < innerHeight / 2 ? root : place; // the head comes to the same place each time
         whole.scrollIntoView({ block: whole === root || box.height > innerHeight / 2 ? "start" : "center", behavior: calm ? "auto" : "smooth" });
       };
       requestAnimationFrame(() => requestAnimationFrame(go));

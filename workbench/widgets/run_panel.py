@@ -27,7 +27,7 @@ from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.futures import Decisions
-from workbench.widgets.panel import Event, Pick, display_if, on_change
+from workbench.widgets.panel import Event, Pick, display_if, on_change, set_class
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
 
@@ -71,11 +71,14 @@ class Working:
     def _laid_out(self) -> ipywidgets.Box:
         knew = [self.memory.region] if self.memory else []
         below = [part.region for part in (self.verdict, self.calls, self.ask)]
-        self.side = ipywidgets.VBox(
-            [self.turns, *knew, self.editor.form, self.review.inside, self.answer, *below]
-        )
-        regions = {"plan": self.editor.region, "side": self.side, "evidence": self.evidence}
-        regions |= {
+        self.form = ipywidgets.VBox([self.editor.form, self.review.inside])
+        self.result = ipywidgets.VBox([self.turns, *knew, self.answer, *below])
+        # A wide bench has both in one column; in a narrow one the result takes the whole width.
+        side = [self.form.add_class("wb-region-form"), self.result.add_class("wb-region-result")]
+        regions = {
+            "plan": self.editor.region,
+            "side": ipywidgets.VBox(side),
+            "evidence": self.evidence,
             "timeline": self.timeline,
             "past": self.past.region,
             "hand": self.by_hand.region,
@@ -122,13 +125,14 @@ class Working:
         ended = status in ("done", "failed", "cancelled")
         for part in (self.past, self.by_hand):
             display_if(part.region, ended)
-        (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
+        set_class(self.grid, "wb-nothing", not document)
+        set_class(self.grid, "wb-deciding", status == "paused")
         asks = status not in ("running", "paused", "interrupted")
         display_if(self.ask.region, asks)
         if asks:
             self._show_ask()
         if run is None or document is None:
-            for part in (self.evidence, *self.side.children):
+            for part in (self.evidence, self.form, *self.result.children):
                 if part is not self.ask.region:
                     display_if(part, False)
             return
@@ -158,7 +162,7 @@ class Working:
     def pass_time(self, now: Now) -> None:
         """Show the time that the running steps have taken."""
         if self._document and now.steps:
-            self.editor.show(self._document, now.seconds(), editable=False)
+            self.editor.show(self._document, now.seconds())
 
     def _moved_on(self) -> bool:
         """Return whether the run came to another decision, or ended, and close the form of a step if so."""
@@ -189,10 +193,11 @@ class Working:
         if judged:
             self.verdict.show(run)
         if self.memory:
-            used = done and (run.state.get("remembered", []))
+            used = done and run.state.get("remembered")
             display_if(self.memory.region, used and self.memory.show(run, self._wb.memory))
         if not paused:
             self.answer.show(self._answered(run, document, now))
+        self._chosen()
         self._edited()
 
     def _answered(self, run: Run, document: Data, now: Now) -> Picture | Markup:
@@ -239,8 +244,11 @@ class Working:
 
     def _chosen(self) -> None:
         """Show the form of a step in place of the reasons."""
+        chosen = self.editor.chosen
         for part in (self.review.why, self.review.form):
-            display_if(part, not self.editor.chosen)
+            display_if(part, not chosen)
+        set_class(self.grid, "wb-choosing", chosen)
+        display_if(self.form, chosen or self._document.get("status") == "paused")
 
     def _show_evidence(self) -> None:
         if (run := self._run) is None:
@@ -248,18 +256,18 @@ class Working:
         pieces = self._read_pieces(run)
         route = self._document["route_decision"] or {"extracted_entities": {"low_level": []}}
         question = " ".join([self._document["query"], *route["extracted_entities"]["low_level"]])
-        chosen = {"chosen": self._piece, "sentence": self._sentence, "question": question}
         status = self._document["status"]
         point = (self._document["review"] or {}).get("point")
         marks = status if status == "done" or point == "reflect" else ""
         relevant = self._relevant(run) if status == "done" and self._piece else {}
-        figures = self._document["figures"]
         self.evidence.show(
             evidence(
                 pieces,
-                figures,
+                self._document["figures"],
                 self._labels,
-                **chosen,
+                chosen=self._piece,
+                sentence=self._sentence,
+                question=question,
                 marks=marks,
                 relevant=relevant,
                 is_mentioned=self._is_mentioned,
@@ -407,9 +415,8 @@ class Working:
 
     def _mark(self, piece: Any, kind: str, what: str) -> None:
         """Label a piece, or decide on it: at a reflection as its answer, else in a fork; twice is undone."""
-        run = self._run
         key = piece["key"]
-        if run is None:
+        if (run := self._run) is None:
             return
         if kind == "relevant":
             wanted = what == "yes"
