@@ -552,6 +552,19 @@ def test_whatever_stands_in_a_request_or_a_refusal_is_text(lang: str) -> None:
         assert not STEERING.search(text(review).replace("\n", " "))
 
 
+def test_the_row_of_a_call_says_what_was_replied_or_why_it_was_not_used(done: Run) -> None:
+    call = {**done.calls()[0], "node": "generate", "reply": "Ang Lee\n made <b>it</b>.", "input": 1200, "output": 8}
+    for state, words in (
+        ({}, "Ang Lee made &lt;b&gt;it&lt;/b&gt;."),
+        ({"outcome": "refused", "why": "steps.0: required"}, "steps.0: required"),
+        ({"replayed": True}, "from the tape"),
+    ):
+        [row] = re.findall(
+            r'<details class="wb-call".*?</summary>', str(draw("calls.all", Labels("en"), calls=[call | state])), re.S
+        )
+        assert words in row and ">generate<" in row and "1,200 tokens in, 8 out · " in row
+
+
 def test_a_reply_in_json_is_a_tree_and_its_texts_stay_texts(done: Run) -> None:
     call, deep = done.calls()[0], "[" * 5000 + "]" * 5000
     wide = json.dumps({"<img src=x>": ["<script>", {"a": [[[[[[["<img>"]]]]]]]}]})
