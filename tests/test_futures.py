@@ -235,6 +235,8 @@ def test_another_question_and_other_settings(wb):
     assert "Nolan" in asked.answer and origin_of(asked) == run.run_id and asked.to_dict()["figures"]["saved_calls"] == 0
     with pytest.raises(SettingsError, match="Unknown setting"):
         run.fork(settings={"no_such": 1})
+    with pytest.raises(RunError, match=r"thresholds\.min_evidence cannot be -1"):
+        run.fork(thresholds={"min_evidence": -1})
     with pytest.raises(RunError, match="secret"):
         run.fork(settings={"chat_api_key": "sk"})
 

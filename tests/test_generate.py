@@ -12,7 +12,7 @@ from tests.servers import Reply, scripted_server
 from workbench.graphs.generate import generate, messages
 from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library
-from workbench.language.answer import judge
+from workbench.language.answer import judge, write
 from workbench.language.question import read
 from workbench.language.quoting import Quotes, best_quotes, split_sentences
 from workbench.language.support import checked
@@ -128,6 +128,15 @@ def test_a_list_for_which_no_document_holds_begins_with_that(shelf: Library, que
     base = shelf.get("film")
     results = evidence(("Diner", "Diner (1982) is one of the Baltimore films set in the 1960s, 1960年代的电影。"))
     assert judge(read(question, [base]), results, [base]).text.startswith(heading)
+
+
+def test_a_title_that_ends_in_a_mark_is_one_with_the_sentence_behind_which_it_stands(shelf: Library) -> None:
+    base = shelf.get("film")
+    results = evidence(("Boo! A Madea Halloween", "It is a 2016 comedy on ghosts. It was shot in Atlanta in six days."))
+    question = read("What was shot in six days?", [base])
+    text, citations = write(judge(question, results, [base]), question, results)
+    assert "in six days (Boo! A Madea Halloween) [1]." in text
+    assert all(citation["sentence"].endswith("[1].") for citation in citations)
 
 
 def test_a_field_of_a_name_that_no_document_has_is_not_answered(shelf: Library) -> None:

@@ -184,7 +184,7 @@ class Loose(BaseModel):
 class Bare:
     """The port of a tool by hand: what it gives is checked all the same."""
 
-    name, description, calibration, parallel = "bare", "bare", "", True
+    name, description, parallel = "bare", "bare", True
     intents: frozenset[str] = frozenset()
     input_schema = output_schema = Loose
 

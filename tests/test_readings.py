@@ -54,11 +54,11 @@ def differences(read: Question, gold: Mapping[str, Any]) -> dict[str, Any]:
     pairs["count"], pairs["limit"], pairs["asked"] = (read["count"], False), (read["limit"], None), (read["fields"], [])
     pairs["sort"] = (list(read["sort"].values()) if read["sort"] else None, None)
     pairs["names"] = ([name["name"] for name in read["names"]], None)
-    pairs["intent"] = (read["intent"], None)
+    pairs["intent"], pairs["words"] = (read["intent"], None), (read["words"], None)
     found: dict[str, tuple[Any, Any]] = {
         key: (had, gold.get(key, wanted) if key != "conditions" else wanted) for key, (had, wanted) in pairs.items()
     }
-    for key in ("names", "intent", *(("limit", "sort", "asked") if gold.get("loose") else ())):
+    for key in ("names", "intent", "words", *(("limit", "sort", "asked") if gold.get("loose") else ())):
         if key not in gold:
             del found[key]
     found["said"] = (bool(read["not_applied"]), True) if gold.get("said") else (True, True)

@@ -38,7 +38,7 @@ def test_ours_state_everything_that_a_plan_a_form_and_a_drawing_need(registry):
     assert list(registry) == list(BUILT_IN) and len(registry) >= 7
     for name, tool in registry.items():
         assert tool.name == name
-        assert tool.description.endswith(".") and tool.calibration.endswith(".")
+        assert tool.description.endswith(".")
         if issubclass(tool.input_schema, Search):
             assert {"query", "conditions", "top_k", "kb_prefix"} <= set(tool.input_schema.model_fields)
         assert "results" in tool.output_schema.model_fields

@@ -556,20 +556,6 @@ def _chain(path: list[str]) -> str:
     )
 
 
-def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
-    """Return a copy with other ids for some steps, by their old ones; dependencies and references follow.
-
-    >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t", depends_on=["a"] * (i == "b")) for i in "ab"])
-    >>> [(step.step_id, step.depends_on) for step in renamed(plan, {"a": "z"}).steps]
-    [('z', []), ('b', ['z'])]
-    """
-    if names:
-        return plan.model_copy(
-            update={"steps": [step_renamed(step, names) for step in plan.steps]}
-        )
-    return plan
-
-
 def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
     """Return a copy of the step with other ids for itself and for what it depends on, by the old ones."""
     return step.model_copy(

@@ -92,6 +92,10 @@ class Enricher(Protocol):
     def name(self) -> str:
         """Return its name for users."""
 
+    @property
+    def ready(self) -> bool:
+        """Check whether it has what it needs, such as a key."""
+
     async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
         """Return what the source says about these names; its failures become notes."""
 
@@ -302,10 +306,6 @@ class Tool(Protocol):
         """Check whether it may run next to other steps."""
 
     @property
-    def calibration(self) -> str:
-        """Return how its scores become probabilities, in a sentence."""
-
-    @property
     def intents(self) -> frozenset[str]:
         """Return the intents for which the rule planner adds a step with it."""
 
@@ -486,7 +486,6 @@ PARAMETERS = {
     "router": "message, known",
     "planner": "query, decision, knowledge, tools",
     "reflector": "query, evidence, proposal",
-    "formatter": "query, passages",
     "merger": "query, evidence",
     "outliner": "query, evidence",
     "writer": "query, evidence",
@@ -498,7 +497,6 @@ PARAMETERS = {
 IN_GRAPH = (
     "router",
     "reflector",
-    "formatter",
     "merger",
     "outliner",
     "writer",
@@ -660,22 +658,6 @@ async def call_outliner(context: Context, query: str, evidence: Sequence[Any]) -
         f"The outliner gave {shown(sections)}. Give a list of {{'title', 'evidence'}}, the evidence as numbers from 1 "
         f"to {len(evidence)}."
     )
-
-
-async def call_formatter(context: Context, query: str, passages: Sequence[Any]) -> list[str]:
-    """Return the texts by which the registered formatter shows passages to the reflector's model.
-
-    Raises:
-        WorkbenchError: it is not one text for each passage.
-    """
-    texts = await _call_part("formatter", context, query, list(passages))
-    if not isinstance(texts, list | tuple) or [type(text) for text in texts] != [str] * len(
-        passages
-    ):
-        raise WorkbenchError(
-            f"The formatter gave {shown(texts)}. Give a list with one text for each passage."
-        )
-    return list(texts)
 
 
 async def call_writer(context: Context, query: str, evidence: Sequence[Any]) -> str:

@@ -373,26 +373,26 @@ def _stemmer() -> Any:
     return snowballstemmer.stemmer("english")
 
 
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Vol|Prof|Gen|Col|Sgt|Capt|Lt|Rev|Bros|Inc|Ltd|Co|Corp|Fig|Eq|Sec|approx|etc|i\.e|e\.g|U\.S|U\.K)|\b[A-Z])\.$"
+_UNFINISHED = re.compile(
+    r"[(（《][^()（）《》\n]{0,80}[.!?。！？；]$|(?:\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Vol|Prof|Gen|Col|Sgt|Capt|Lt|Rev|Bros|Inc|Ltd|Co|Corp|Fig|Eq|Sec|approx|etc|i\.e|e\.g|U\.S|U\.K)|\b[A-Z])\.$"
 )
 
 
 _LONG = 2_000
-"""A sentence that continues after an abbreviation ends here, so that a file of nothing else is read in linear time."""
+"""A sentence that continues after an abbreviation or in brackets ends here, which keeps the time linear."""
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, Chinese and English, initials ("K. Raghavendra Rao") kept whole.
+    """Return the sentences of a text, Chinese and English; initials and titles in brackets are kept whole.
 
-    >>> sentences("It stars John C. Reilly. It is good! 《茶馆》很好。真的？")
-    ['It stars John C. Reilly.', 'It is good!', '《茶馆》很好。', '真的？']
+    >>> sentences("It stars John C. Reilly. It is good (Tora! Tora! Tora!)! 《茶馆》很好。真的？")
+    ['It stars John C. Reilly.', 'It is good (Tora! Tora! Tora!)!', '《茶馆》很好。', '真的？']
     """
     parts = []
     begun = ""
     for piece in re.split(r"(?<=[.!?]['\"”’)])\s+|(?<=[.!?])\s+|(?<=[。！？；])|\n+", text):
         begun = f"{begun} {piece}".strip() if begun else piece.strip()
-        if begun and (len(begun) > _LONG or not _ABBREVIATION.search(begun[-20:])):
+        if begun and (len(begun) > _LONG or not _UNFINISHED.search(begun[-82:])):
             parts.append(begun)
             begun = ""
     return parts + ([begun] if begun else [])

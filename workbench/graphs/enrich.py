@@ -116,12 +116,12 @@ def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
 
 
 def can_enrich(state: RetrievalState, context: Context) -> bool:
-    """Check whether an external source has a key and can be asked; in a replay, whether a step asked it."""
+    """Check whether an external source is ready to be asked; in a replay, whether a step asked it."""
     if tape := _from_tape(context):
         return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known)
-    return _base_to_ask(state, context) is not None and bool(
-        context.settings.tmdb_key.get_secret_value()
-    )
+    kb = _base_to_ask(state, context)
+    enricher = context.searched.get(kb).enricher if kb else None
+    return enricher is not None and enricher.ready
 
 
 def _is_stopped(state: RetrievalState) -> bool:

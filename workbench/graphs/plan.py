@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from workbench.graphs.merge import CHAIN, SEARCH
 from workbench.graphs.needs import read_needs
 from workbench.graphs.route import AGENT_TOOLS, parse_workers
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
@@ -27,7 +28,6 @@ from workbench.views.labels import Labels
 
 FIRST_SEARCH = "first_search"
 """In the metadata of a plan of the rules: a model plans where it does not answer."""
-CHAIN, SEARCH = "chain_exploration", "hybrid_search"
 FULL, WIDE, SHORT, NAMES, RANK = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20), (15.0, 30)
 """Budgets of the table: seconds and results, at the default settings; other settings scale them."""
 

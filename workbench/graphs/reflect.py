@@ -63,7 +63,7 @@ from workbench.plans import (
     last_records,
     work_seconds,
 )
-from workbench.ports import Bases, Context, KnowledgeBase, call_formatter, call_reflector
+from workbench.ports import Bases, Context, KnowledgeBase, call_reflector
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
 from workbench.state import (
@@ -572,9 +572,6 @@ async def reflected_by_model(
     passages, groups = read_window(
         now.plan, collect(now.state, context), met, context.settings.reflector_window
     )
-    formatted = (
-        await call_formatter(context, query, passages) if "formatter" in context.parts else ()
-    )
     slots = {
         "question": query,
         "needs": numbered(
@@ -586,9 +583,7 @@ async def reflected_by_model(
         ),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
-        "evidence": window_text(
-            passages, groups, context.settings.merge_max_characters, formatted
-        ),
+        "evidence": window_text(passages, groups, context.settings.merge_max_characters),
         "most": str(STEPS),
     }
     form_class = _form(step_form(tools, now.bases))

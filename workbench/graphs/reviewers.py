@@ -64,9 +64,6 @@ class ReplayReviewer:
         mismatch: what to do when the run proposes something else than what the decision was made on: ``stop`` (the
             run stays paused, and the error says what differs), ``ask`` a person, or follow the ``rules``.
         rest: who answers after the last recorded decision: ``ask`` or ``rules``.
-
-    Attributes:
-        differed: review points at which the proposal was another one, with the paths that differ.
     """
 
     def __init__(
@@ -78,7 +75,6 @@ class ReplayReviewer:
         self._left = list(decisions)
         self._mismatch = mismatch
         self._rest = rest
-        self.differed: list[Json] = []
 
     def __call__(self, request: Data) -> Answer | None:
         """Return the next recorded answer.
@@ -92,7 +88,6 @@ class ReplayReviewer:
         decision = self._left[0]
         fault = self._fault(decision, request)
         if fault is not None:
-            self.differed.append({"review_id": request.get("review_id", ""), "error": str(fault)})
             self._left.clear()
             if self._mismatch == "stop":
                 raise fault

@@ -545,15 +545,10 @@ def window_text(
     passages: Evidence,
     groups: Sequence[tuple[str, int]],
     limit: int,
-    formatted: Sequence[str] = (),
 ) -> str:
-    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut.
-
-    ``formatted`` are other texts for the passages.
-    """
+    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut."""
     titles = {first: title for title, first in groups}
-    texts = [f"[{n}] {text}" for n, text in enumerate(formatted, 1)]
-    texts = texts or [piece_text(n, p) for n, p in enumerate(passages, 1)]
+    texts = [piece_text(n, p) for n, p in enumerate(passages, 1)]
     share = limit
     left = limit
     for place, length in enumerate(sorted(map(len, texts))):

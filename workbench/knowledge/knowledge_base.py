@@ -159,9 +159,8 @@ class CorpusKnowledge:
     @property
     def enricher(self) -> Enricher | None:
         """Return the source outside that the vocabulary of the base asks for."""
-        if self._view.vocabulary.enrichment != "tmdb":
-            return None
-        source = provided("sources", "tmdb")
+        name = self._view.vocabulary.enrichment
+        source = provided("sources", name) if name else None
         return source(self._settings) if source else None
 
     @property

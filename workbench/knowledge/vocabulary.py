@@ -17,7 +17,7 @@ from dataclasses import field
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -97,7 +97,7 @@ class Vocabulary:
     fields: Mapping[str, FieldWords] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Words]] = field(default_factory=dict)
     measure: _Text = ""
-    enrichment: Literal["", "tmdb"] = ""
+    enrichment: _Text = ""
 
     def meaning(self, name: str) -> FieldMeaning:
         """Return what a field of this name says of a document.

@@ -246,11 +246,12 @@ def quoted(quotes: Sequence[Sentence], fields: FieldsWriter) -> str:
     for place, quote in enumerate(quotes):
         text = quote.text if quote.text[-1:] in CLOSED else quote.text + fields.say(".", "。")
         follows = any(later.doc_id == quote.doc_id for later in quotes[place + 1 :])
-        if quote.title and not follows and fold(quote.title) not in fold(text):
-            body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
+        # the title is no sentence of the quotation: it may end in a mark itself
+        text, mark, stop = marked_each(text, quote.n).rpartition(f" [{quote.n}]")
+        if quote.title and not follows and fold(quote.title) not in fold(quote.text):
             title = brief_title(quote.title)
-            text = f"{body}（{title}）{stop}" if CJK.search(text) else f"{body} ({title}){stop}"
-        lines.append(marked_each(text, quote.n))
+            text += f"（{title}）" if CJK.search(text) else f" ({title})"
+        lines.append(text + mark + stop)
     return "\n".join(lines)
 
 

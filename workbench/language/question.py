@@ -8,7 +8,7 @@ condition is listed in ``not_applied``, which the answer shows, and its words ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
@@ -137,7 +137,8 @@ class _Reader:
         self.date_asked = ""
         self.fields = list(fields_by_name(bases).values())
         self.folded = fold_in_place(text[:LONGEST])
-        self.names, values = self._names_and_values()
+        nouns = self._nouns()
+        self.names, values = self._names_and_values(nouns)
         taken = [*map(at, self.names), *(match.span() for match in QUOTED.finditer(self.folded))]
         self.plain = blotted(self.folded, taken)
         values = [value for value in values if not meets(value, taken)]
@@ -152,7 +153,6 @@ class _Reader:
                 self.understood.append(
                     f"截至 {date.high}" if self.language == "zh" else f"as of {date.high}"
                 )
-        nouns = self._nouns()
         self.table = self._table(nouns, values)
         if self.table:
             self.fields = [
@@ -249,7 +249,7 @@ class _Reader:
     def _exists(self, field: Field) -> Condition:
         return Condition(field=field["name"], op="exists", value=True)
 
-    def _names_and_values(self) -> tuple[list[NameRead], list[Span]]:
+    def _names_and_values(self, nouns: Collection[str]) -> tuple[list[NameRead], list[Span]]:
         text = self.text[:LONGEST]
         words = [
             (word, field, value)
@@ -265,7 +265,11 @@ class _Reader:
         linked = [
             n
             for n in names_in(text, self.bases)
-            if n["doc_id"] or not any(v.start <= n["start"] and n["end"] <= v.end for v in values)
+            if n["doc_id"]
+            or not (
+                fold(n["surface"]) in nouns  # a question may begin with a noun
+                or any(v.start <= n["start"] and n["end"] <= v.end for v in values)
+            )
         ]
         return linked, values
 
@@ -438,15 +442,13 @@ class _Reader:
 
     def _add_values(self, field: Field, occurrences: Sequence[tuple[At, Any]]) -> None:
         """Add the values of one field: refused ones apart; of the others one is enough, unless a document has many."""
-        for refused in (True, False):
+        for refused in (True, False, None):
             part = [
-                (span, value)
-                for span, value in occurrences
-                if bool(self.refused.get(span)) == refused
+                (span, value) for span, value in occurrences if self.refused.get(span) is refused
             ]
             values = list(dict.fromkeys(value for _, value in part))
             between = self.plain[part[0][0][1] : part[-1][0][0]] if part else ""
-            if len(values) > 1 and (
+            if (len(values) > 1 and refused is not False) and (
                 refused or not field["many"] or re.search(r"\bor\b|或|还是", between)
             ):
                 self.used += [span for span, _ in part]
@@ -611,20 +613,17 @@ class _Reader:
         return True
 
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
-        """Return the order that a superlative asks for, and whether it asks for a single document."""
+        """Return the order that is asked for, and whether a superlative asks for a single document."""
         masked = blotted(self.plain, map(at, [*self.values, *numbers, *self.dates]))
         word = self.find("intent.which")
         which = word and any(0 <= start - word.end() <= 2 for start, _ in self.heads)
         scope = [self.table] if self.table else []
-        for name, descending in (
-            ("last_date", True),
-            ("first_date", False),
-            ("most", True),
-            ("least", False),
+        orders = {"last_date": True, "first_date": False, "most": True, "least": False}
+        found = [(pattern(f"order.{name}").search(masked), name) for name in orders]
+        # "lowest price first" asks for the lowest price
+        for match, name in sorted(
+            ((match, name) for match, name in found if match), key=lambda pair: pair[0].start()
         ):
-            match = pattern(f"order.{name}").search(masked)
-            if not match:
-                continue
             (start, end), kind = match.span(), "date" if name.endswith("date") else "number"
             field_word = self.nearest((start, end), kind, 12)
             of_kind = self.of_type(kind)
@@ -638,21 +637,34 @@ class _Reader:
             field = field_word.field if field_word else self.only(kind)
             if field is None and kind == "date":
                 firsts = [
-                    self.select(scope, Sort(field=f["name"], descending=descending), 1)
+                    self.select(scope, Sort(field=f["name"], descending=orders[name]), 1)
                     for f in of_kind
                 ]
                 field = of_kind[0] if firsts and firsts.count(firsts[0]) == len(firsts) else None
-            about = bool(headed or self.table)
+            stop = max(end, field_word.end) if field_word else end
+            first = re.match(r"\s*first\b", masked[stop:])
+            about = bool(headed or self.table or first)
             if field is None or not (field_word or about):
                 if about or of_kind or which:  # of documents it is not left unsaid
                     self.skip((start, end))
                 continue
             self.used += [(start, end), *([at(field_word)] if field_word else [])]
+            self.used += [(stop, stop + first.end())] if first else []
             behind = next((self.plain[slice(*head)] for head in headed if head[0] >= end), "")
-            return Sort(field=field["name"], descending=descending), not (
-                behind.isascii() and behind.endswith("s")
+            return Sort(field=field["name"], descending=orders[name]), not (
+                first or (behind.isascii() and behind.endswith("s"))
             )
-        return None, False
+        return self._sort_by_field(), False
+
+    def _sort_by_field(self) -> Sort | None:
+        """Return the order that "by year" and 按年份 ask for."""
+        for called in self.called:
+            by = pattern("order.by").search(self.plain[: called.start])
+            if by and called.field["type"] in ("date", "number"):
+                down = self.find("order.down")
+                self.used += [by.span(), at(called), *([down.span()] if down else [])]
+                return Sort(field=called.field["name"], descending=bool(down))
+        return None
 
     # --- What is asked for ---
 
@@ -672,9 +684,10 @@ class _Reader:
 
     def _content(self, limit: int | None) -> list[str]:
         """Return the content words that nothing accounts for, in order, as they are written."""
-        # words that ask to compare: no passage has to say them
+        # words that ask to compare, or name the corpus: no passage has to say them
         compares = [match.span() for match in pattern("intent.compare").finditer(self.folded)]
         left = blotted(self.folded, [*self.used, *self.heads, *map(at, self.names), *compares])
+        left = blotted(left, [match.span() for match in pattern("words.corpus").finditer(left)])
         left = STOP_WORDS_ZH.sub(lambda match: "_" * len(match[0]), left)
         words = []
         verbs = closed_words()["words"]["verbs"].split()

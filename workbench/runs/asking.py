@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
@@ -16,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
 )
 
@@ -24,7 +22,7 @@ from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.extensions import required
 from workbench.plans import Plan, unkeepable
 from workbench.runs.calls import own_prompts
-from workbench.runs.fork import checked, iso_date
+from workbench.runs.fork import checked, checked_thresholds, iso_date, refusing
 from workbench.runs.recording import recorded
 from workbench.runs.run import Run
 from workbench.settings import merge_settings, models_by_role
@@ -161,15 +159,6 @@ def _plan(value: Any, info: ValidationInfo) -> Json | None:
     return require(plan, _from_context(info, "tools")).dump()
 
 
-def _thresholds(value: Any) -> dict[str, float]:
-    if value is None or value == {}:
-        return {}
-    from workbench.graphs.review import Thresholds
-
-    with refusing("thresholds"):
-        return Thresholds.model_validate(value).model_dump(exclude_none=True)
-
-
 def _report(value: Any, info: ValidationInfo) -> Json | None:
     if value is None:
         return None
@@ -217,23 +206,6 @@ def _from_context(info: ValidationInfo, name: str) -> Any:
     return (info.context or {})[name]
 
 
-@contextmanager
-def refusing(what: str = "", known: Iterable[str] = ()) -> Iterator[None]:
-    """Raise what pydantic finds wrong with a value as a ``RunError`` that names the place, the value and the known."""
-    try:
-        yield
-    except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join([*filter(None, [what]), *map(str, fault["loc"])])
-        if fault["type"] == "extra_forbidden" and known:
-            raise RunError(f"Unknown option {shown(where)}. Known: {', '.join(known)}.") from None
-        if fault["type"] == "refused":
-            raise RunError(f"{where}: {fault['msg']}") from None
-        raise RunError(
-            f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}."
-        ) from None
-
-
 class RunOptions(BaseModel):
     """The options of a question: their names, what each may be, and what is stored of them with the run.
 
@@ -251,7 +223,7 @@ class RunOptions(BaseModel):
     """Whose conversation."""
     worker: Annotated[str, BeforeValidator(_worker)] = ""
     """``kb:agent:mode``, which then decides how is searched; several are asked in one run."""
-    thresholds: Annotated[dict[str, float], BeforeValidator(_thresholds)] = {}
+    thresholds: Annotated[dict[str, float], BeforeValidator(checked_thresholds)] = {}
     """``min_evidence`` and ``min_top_score`` in place of the intent's."""
     as_of: Annotated[str, BeforeValidator(_date)] = ""
     """The date as of which is asked, as "2003" or "2003-05-01": documents with a later ``valid_from`` (else a later
@@ -276,7 +248,7 @@ class RunOptions(BaseModel):
     incognito: bool = False
     """Write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end."""
     debug: bool = False
-    """Send the debug events to listeners too."""
+    """Kept with the run as a flag; the debug events of every run are kept."""
     report: Annotated[Json | None, BeforeValidator(_report)] = None
     """What ``wb.report`` takes, as ``{"report_type": "short"}``, to have a report in place of an answer."""
     review: Annotated[list[str], BeforeValidator(_points)] = []

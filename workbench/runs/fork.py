@@ -6,11 +6,11 @@ so only what depends on the edit is done again; the run that it came from never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NotRequired, TypedDict
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.graphs.reviewers import repeat_answer
@@ -68,6 +68,8 @@ def forked(
         RunError: there is no such edit or review point, or a setting is not one, or is a secret.
     """
     edits = {name: value for name, value in edits.items() if value is not None}
+    if "thresholds" in edits:
+        edits["thresholds"] = checked_thresholds(edits["thresholds"])
     if unknown := [name for name in edits if name not in _EDITS]:
         raise RunError(f"Unknown edit {shown(unknown[0])}. Known: {', '.join(_EDITS)}.")
     origin = row["options"]
@@ -132,6 +134,37 @@ def iso_date(name: str, value: Any) -> str:
             f"{name} is {shown(value)}, which is no date. Give a year, a month or a day: '2003-05'."
         )
     return date
+
+
+def checked_thresholds(value: Any) -> dict[str, float]:
+    """Return thresholds in place of the intent's, of which each is optional.
+
+    Raises:
+        RunError: it is not one, or has no such value.
+    """
+    if value is None or value == {}:
+        return {}
+    from workbench.graphs.review import Thresholds
+
+    with refusing("thresholds"):
+        return Thresholds.model_validate(value).model_dump(exclude_none=True)
+
+
+@contextmanager
+def refusing(what: str = "", known: Iterable[str] = ()) -> Iterator[None]:
+    """Raise what pydantic finds wrong with a value as a ``RunError`` that names the place, the value and the known."""
+    try:
+        yield
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join([*filter(None, [what]), *map(str, fault["loc"])])
+        if fault["type"] == "extra_forbidden" and known:
+            raise RunError(f"Unknown option {shown(where)}. Known: {', '.join(known)}.") from None
+        if fault["type"] == "refused":
+            raise RunError(f"{where}: {fault['msg']}") from None
+        raise RunError(
+            f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}."
+        ) from None
 
 
 def _decided(decisions: list[Json], decision: Data, at: str | None) -> list[Json]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -247,11 +248,8 @@ def _short(arguments: Sequence[Any]) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-_NOT_OF_A_RUN = (
-    *("chat_base_url", "embedding_base_url", "tmdb_base_url", "lang", "prices", "chroma_url"),
-    *("graphiti_endpoint", "lancedb_path", "vector_store"),
-)
-"""Where servers and files are, and how things are shown: none of it decides what a run does."""
+_OUTSIDE = re.compile(r".*_(?:url|path|endpoint)|lang|prices|vector_store")
+"""Settings of where servers and files are, and how things are shown: none of it decides what a run does."""
 
 
 @dataclass(frozen=True)
@@ -305,12 +303,13 @@ def run_context(
 
 
 def public(settings: Settings) -> Json:
-    """Return the settings as a tape holds them: nothing secret, no addresses, which may hold a
-    password too, and no language of labels."""
-    fields = {
-        n for n in type(settings).model_fields if not isinstance(getattr(settings, n), SecretStr)
+    """Return the settings as a tape holds them: no secrets, no addresses, no language of labels."""
+    names = {
+        name
+        for name in type(settings).model_fields
+        if not (_OUTSIDE.fullmatch(name) or isinstance(getattr(settings, name), SecretStr))
     }
-    return settings.model_dump(mode="json", include=fields - set(_NOT_OF_A_RUN))
+    return settings.model_dump(mode="json", include=names)
 
 
 @cache

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
 
-CALIBRATION = (
-    "A score that it gives is taken as a probability; without one, the text is judged by keyword_search's model, "
-    "from the share of the question's words that it holds and its place in the list."
-)
 _HANDED_IN = ("knowledge", "log")
 _TEXT = ("evidence", "text", "page_content", "content")
 _ID = ("source_id", "chunk_id", "id", "doc_id")
@@ -39,7 +35,6 @@ _PORT = {
     "input_schema": type,
     "output_schema": type,
     "parallel": bool,
-    "calibration": str,
     "intents": Set,
 }
 
@@ -50,7 +45,6 @@ class ToolOptions(TypedDict, total=False):
     description: str
     intents: Iterable[str]
     parallel: bool
-    calibration: str
     output_schema: type[BaseModel]
 
 
@@ -205,7 +199,6 @@ def _as_function_tool(
 
     update_wrapper(search, run, ())
     fields: Json = {
-        "calibration": CALIBRATION,
         **options,
         "description": description,
         "intents": intents,

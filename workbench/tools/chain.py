@@ -7,6 +7,9 @@ passage names the next one. What the best passages leave of the question is then
 That part is a sub-question. "Where was the writer of The Reef born?": a sentence on The Reef says who wrote it and
 names Mara Velden, so "born" is asked of her. No rule reads the sentence: what it says of the question is measured by
 what words mean.
+
+Its probability: logistic in the score of the chain, its place, and how much of the question the
+best five cover.
 """
 
 from __future__ import annotations
@@ -407,7 +410,6 @@ TOOL = FunctionTool(
     description="Several hops: along the titles and names by which passages lead to one another; the path is shown.",
     output_schema=ChainOutput,
     function=search,
-    calibration="Logistic in the score of the chain, its place, and how much of the question the best five cover.",
 )
 
 

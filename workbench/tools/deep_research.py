@@ -3,6 +3,8 @@
 ``hybrid_search`` finds the first evidence; ``chain_exploration`` then follows what the question names. Each further
 round of ``deeper_research`` follows the titles that were found too. Round follows round until none of the first
 passages is new or the budget is spent.
+
+Its probability: the highest probability of all searches that found the passage.
 """
 
 from __future__ import annotations
@@ -112,7 +114,6 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
         function=search,
         input_schema=DeepResearchInput,
         output_schema=DeepResearchOutput,
-        calibration="The highest probability of all searches that found the passage.",
     )
 
 

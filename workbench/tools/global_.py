@@ -1,4 +1,8 @@
-"""``global_search``: the communities that a question touches, and the candidates in and beyond them by likeness."""
+"""``global_search``: the communities that a question touches, and the candidates in and beyond them by likeness.
+
+Its probability: logistic in the cosine to what is named and rare traits shared; a community is
+worth its best three.
+"""
 
 from __future__ import annotations
 
@@ -156,5 +160,4 @@ TOOL = FunctionTool(
     input_schema=GlobalSearchInput,
     output_schema=GlobalSearchOutput,
     function=search,
-    calibration="Logistic in the cosine to what is named and rare traits shared; a community is worth its best three.",
 )

@@ -1,4 +1,8 @@
-"""``hybrid_search``: one pass of the fusion: BM25, vectors and the graph, fused by rank, reranked, calibrated."""
+"""``hybrid_search``: one pass of the fusion: BM25, vectors and the graph, fused by rank, reranked, calibrated.
+
+Its probability: logistic in the words covered, whose passage it is, BM25, cosine, its lead and
+the reranker; given out in the order that ranks best.
+"""
 
 from __future__ import annotations
 
@@ -170,6 +174,4 @@ TOOL = FunctionTool(
     description="Words, meaning and graph fused by rank and reranked: the best single tool for most questions.",
     input_schema=HybridSearchInput,
     function=search,
-    calibration="Logistic in the words covered, whose passage it is, BM25, cosine, its lead and the reranker; "
-    "given out in the order that ranks best.",
 )

@@ -1,4 +1,7 @@
-"""``keyword_search``: the passages that hold the question's words, by BM25 over Latin words and Chinese bigrams."""
+"""``keyword_search``: the passages that hold the question's words, by BM25 over Latin words and Chinese bigrams.
+
+Its probability: logistic in the words covered and whose passage it is, and BM25.
+"""
 
 from __future__ import annotations
 
@@ -25,5 +28,4 @@ TOOL = FunctionTool(
     name="keyword_search",
     description="Passages that hold the question's own words (BM25); best for names, numbers and rare terms.",
     function=search,
-    calibration="Logistic in the words covered and whose passage it is, and BM25.",
 )

@@ -1,4 +1,7 @@
-"""``local_search``: the entities in a question, what they are related to, and the passages that state it."""
+"""``local_search``: the entities in a question, what they are related to, and the passages that state it.
+
+Its probability: logistic in the words covered and whose passage it is.
+"""
 
 from __future__ import annotations
 
@@ -80,5 +83,4 @@ TOOL = FunctionTool(
     description="What the knowledge graph says of the names in the question: their cards, relations and passages.",
     input_schema=LocalSearchInput,
     function=search,
-    calibration="Logistic in the words covered and whose passage it is.",
 )

@@ -1,4 +1,7 @@
-"""``naive_search``: the passages whose vectors are nearest to the question's."""
+"""``naive_search``: the passages whose vectors are nearest to the question's.
+
+Its probability: logistic in the cosine, its lead, the words covered, and whose passage it is.
+"""
 
 from __future__ import annotations
 
@@ -26,5 +29,4 @@ TOOL = FunctionTool(
     name="naive_search",
     description="Passages nearest in meaning (vectors): the simplest tool, which others fall back to.",
     function=search,
-    calibration="Logistic in the cosine, its lead, the words covered, and whose passage it is.",
 )

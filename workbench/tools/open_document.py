@@ -68,5 +68,4 @@ TOOL = FunctionTool(
     input_schema=OpenDocumentInput,
     output_schema=OpenDocumentOutput,
     function=search,
-    calibration="None: what is opened is not compared with anything.",
 )

@@ -156,7 +156,6 @@ class FunctionTool:
         description: one sentence for people and for planning models.
         parallel: whether it may run next to other steps.
         planned: whether a model that plans may choose it.
-        calibration: how its score becomes a probability, for people.
         intents: intents for which the rule planner adds a step with this tool.
 
     Raises:
@@ -170,7 +169,6 @@ class FunctionTool:
     output_schema: type[BaseModel] = ToolOutput
     parallel: bool = True
     planned: bool = True
-    calibration: str = ""
     intents: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:

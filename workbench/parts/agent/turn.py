@@ -91,7 +91,6 @@ THINK = FunctionTool(
     input_schema=Thought,
     output_schema=ToolOutput,
     function=_think,
-    calibration="None: it finds nothing.",
 )
 
 

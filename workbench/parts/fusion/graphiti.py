@@ -21,7 +21,7 @@ from workbench.ports import KnowledgeBase, ToolLog
 from workbench.settings import Settings
 from workbench.state import Data, Json
 from workbench.text import clean
-from workbench.tools.adapt import CALIBRATION, normalise
+from workbench.tools.adapt import normalise
 from workbench.tools.tool import FunctionTool, Search
 
 _LONG, _SETTING = 4_000, "WORKBENCH_GRAPHITI_TIMEOUT_S"
@@ -124,7 +124,6 @@ def graphiti(settings: Settings) -> FunctionTool:
         description="Facts of a Graphiti server, with the times from and until which they hold.",
         input_schema=GraphitiInput,
         function=search,
-        calibration=CALIBRATION,
     )
 
 

@@ -123,5 +123,4 @@ TOOL = FunctionTool(
     input_schema=Input,
     output_schema=Output,
     function=search,
-    calibration="As hybrid_search.",
 )

@@ -338,5 +338,4 @@ TOOL = FunctionTool(
     input_schema=ReflectionInput,
     output_schema=Validation,
     function=reflection,
-    calibration="Nothing is scored: coverage is the share of the question's names, conditions and words.",
 )

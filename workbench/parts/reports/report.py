@@ -19,7 +19,7 @@ from workbench.parts.reports.markdown import Chapter, html, markdown, page
 from workbench.plans import ENDED_WELL, IDLE, Plan, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
-from workbench.runs.asking import refusing
+from workbench.runs.fork import refusing
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean

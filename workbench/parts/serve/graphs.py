@@ -28,7 +28,8 @@ from workbench.graphs.route import build_router, decide
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
 from workbench.ports import Context
 from workbench.records.store import new_run_id
-from workbench.runs.asking import RunOptions, checked_message, refusing
+from workbench.runs.asking import RunOptions, checked_message
+from workbench.runs.fork import refusing
 from workbench.session import Workbench
 from workbench.state import ConversationState, Data, Json
 

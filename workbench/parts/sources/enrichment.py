@@ -23,8 +23,8 @@ from workbench.tools.tool import FunctionTool, Search, ToolOutput
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 _NOTES = {
     "no source": (
-        "There is no source outside for {kb}: its vocabulary asks for none.",
-        "{kb} 没有可查询的外部来源：它的词汇表没有指定。",
+        "There is no source outside for {kb}: its vocabulary names none that is known.",
+        "{kb} 没有可查询的外部来源：它的词汇表没有指定已知的来源。",
     ),
     "no name": (
         "The question names nothing to ask {source} for.",
@@ -163,5 +163,4 @@ TOOL = FunctionTool(
     input_schema=EnrichmentInput,
     output_schema=EnrichmentOutput,
     function=search,
-    calibration="keyword_search's model, from the words of the question that the text holds; it bears the asked name.",
 )

@@ -351,6 +351,7 @@ class Tmdb:
 
     def __init__(self, settings: Settings):
         self._settings = settings
+        self.ready = bool(settings.tmdb_key.get_secret_value())
 
     async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
         """Return what TMDB says of these names, within ``tmdb_timeout_s``; a failure is a note, never an error."""
