@@ -13,7 +13,7 @@ ENV_READY := $(VENV)/.ready
 LOCAL_READY := $(VENV)/.ready-local
 WORKERS ?= 2
 # nbval loads grammars for five seconds in every process: only where notebooks are run.
-PYTEST = $(BIN)/python -m pytest -p no:nbval -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0
+PYTEST = $(BIN)/python -m pytest --all -p no:nbval -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0
 # Tests of one part each that end within seconds.
 FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture corpus labels \
     names properties readme retrieval_graph show store tools))

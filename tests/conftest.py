@@ -33,6 +33,10 @@ for variable in {*os.environ} - KEPT:
 WALK_NODES = {"models", "enrichment", "every_answer", "readings", "fusion", "generate", "chain", "retrieval_graph"}
 WALK_NODES |= {"widgets", "session", "roles", "every_role", "needs", "agent", "report"}
 
+# The files whose tests start processes, servers or kernels: they are slow, and `make test` runs them.
+START_PROCESSES = {"notebooks", "experiments", "two_at_once", "models", "agent", "forgetting", "living", "maintenance"}
+START_PROCESSES |= {"storm", "parts", "readme", "inputs", "vectors", "graphs", "http", "mcp"}
+
 from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
 from tests.films import film_index, opens, server, shared_wb, shelf, wb, workspace  # noqa: E402, F401 - for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
@@ -53,8 +57,17 @@ def project() -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="with the slow tests and those in a browser")
     parser.addoption("--update-saved", action="store_true", help="write the files under tests/saved again")
     parser.addoption("--slice", metavar="K/N", help="run the Kth of N parts of the chosen tests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the slow tests out where nothing is named: `pytest` alone takes less than three minutes."""
+    nothing_is_named = config.args_source is config.ArgsSource.TESTPATHS and config.option.markexpr == "not full"
+    if nothing_is_named and not config.getoption("--all"):
+        config.option.markexpr += " and not slow and not browser"
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -68,6 +81,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave most cases of a sweep to ``make full``, and put what takes long first: the browser, then slow files."""
     sweeps: dict[str, list[pytest.Item]] = {}
     for item in items:
+        if item.path.stem.removeprefix("test_") in START_PROCESSES:
+            item.add_marker("slow")
         if item.get_closest_marker("few") and not item.get_closest_marker("full"):
             sweeps.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in sweeps.values():

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.extensions import missing, provided
 from workbench.graphs.roles import ModelForm, ask_model, history_text, read_history
-from workbench.graphs.route import wished_in
+from workbench.graphs.route import requested_bases
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context
 from workbench.state import ConversationState, Data, Json, RouteDecision
@@ -39,7 +39,7 @@ async def standing_alone(state: Data, context: Context, message: str = "") -> st
         "follow_up" not in context.models
         or not history
         or is_small_talk(message)
-        or wished_in(state) == []
+        or requested_bases(state) == []
     ):
         return ""
     slots = {

@@ -35,7 +35,6 @@ from workbench.state import (
 )
 from workbench.tools.scoring import UNSEEN, log_odds, probability
 
-MODEL = "merge"
 SEARCH, CHAIN = "hybrid_search", "chain_exploration"
 
 
@@ -55,7 +54,7 @@ def agreed(results_by_step: ResultsByStep) -> dict[Identity, float]:
                 scores[key] = max(scores.get(key, 0.0), result["score"])
     signals = merge_signals(results_by_step)
     return {
-        key: max(probability(MODEL, values), scores.get(key, 0.0))
+        key: max(probability("merge", values), scores.get(key, 0.0))
         for key, values in signals.items()
     }
 

@@ -162,7 +162,7 @@ def thresholds(
             len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
         )
         # Different documents that a recommendation needs.
-        enough["min_candidates"] = min(int(overrides.get("min_candidates", 5)), available)
+        enough["min_candidates"] = min(5, available)
     return enough
 
 

@@ -65,7 +65,7 @@ from workbench.plans import (
 )
 from workbench.ports import Bases, Context, KnowledgeBase, call_reflector
 from workbench.records.proposals import MET
-from workbench.records.tape import RULES
+from workbench.records.tape import BY_MODEL, RULES
 from workbench.state import (
     Data,
     Evidence,
@@ -93,8 +93,6 @@ LADDER = (SEARCH, *SIMPLER[SEARCH])
 FALLBACK = PlanBudget(timeout_s=10, top_k=30)
 AGAIN = PlanBudget()
 WIDER = PlanBudget(top_k=WIDE)
-MODEL = "llm"
-"""The planner of a plan whose criteria are a model's: like those of the rules they do not bind."""
 
 
 class Pass(NamedTuple):
@@ -190,7 +188,7 @@ def _signals(now: Pass, supply: Supply) -> Json:
     needs = read_needs(state["query"], decision)
     texts = [need.text for need in needs]
     criteria = now.plan.acceptance_criteria or texts
-    own = now.plan.metadata.get("planner") not in (RULES, MODEL)
+    own = now.plan.metadata.get("planner") not in (RULES, BY_MODEL)
     verdicts = {text: "open" for text in criteria if own and text not in texts} | state.get(
         "needs", {}
     )

@@ -47,7 +47,7 @@ __all__ = [
     "parse_workers",
     "read_question",
     "read_workers",
-    "wished_in",
+    "requested_bases",
 ]
 
 GENERAL, DEFAULT = "general", "default"
@@ -195,14 +195,14 @@ def decide(
         UnknownKnowledge: a requested knowledge base does not exist.
         ValueError: the worker name cannot be read.
     """
-    wished = _wished(requested, worker_name)
-    fits = _find_fits(message, wished, knowledge, auto_route)
-    choice = _choose(message, wished, fits, knowledge.names(), auto_route)
+    requested_names = _read_requested(requested, worker_name)
+    fits = _find_fits(message, requested_names, knowledge, auto_route)
+    choice = _choose(message, requested_names, fits, knowledge.names(), auto_route)
     return _with_worker(_route(message, requested, choice, knowledge, today), worker_name)
 
 
-def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
-    """Return the knowledge bases that the user asked for; [] for ``general``; None for no wish."""
+def _read_requested(requested: Sequence[str], worker_name: str) -> list[str] | None:
+    """Return the knowledge bases that the user asked for; [] for ``general``; None where nothing was asked for."""
     if requested and all(name in ("", GENERAL) for name in requested):
         return []
     workers = read_workers(worker_name)
@@ -214,11 +214,11 @@ def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
 
 
 def _find_fits(
-    message: str, wished: list[str] | None, knowledge: KnowledgeBases, auto_route: bool
+    message: str, requested_names: list[str] | None, knowledge: KnowledgeBases, auto_route: bool
 ) -> list[Fit]:
     """Score every knowledge base where the router has to choose between several, the best first."""
     names = knowledge.names()
-    if wished is not None or not auto_route or len(names) < 2 or is_small_talk(message):
+    if requested_names is not None or not auto_route or len(names) < 2 or is_small_talk(message):
         return []
     return sorted(
         (_fit(message, knowledge.get(name)) for name in names),
@@ -276,14 +276,19 @@ class Choice(NamedTuple):
 
 def _choose(
     message: str,
-    wished: list[str] | None,
+    requested_names: list[str] | None,
     fits: Sequence[Fit],
     names: Sequence[str],
     auto_route: bool,
 ) -> Choice:
     """Choose the knowledge bases: those that were asked for, else those that fit."""
-    if wished is not None:
-        return Choice(wished, "override", 1.0, f"{', '.join(wished) or GENERAL} was asked for")
+    if requested_names is not None:
+        return Choice(
+            requested_names,
+            "override",
+            1.0,
+            f"{', '.join(requested_names) or GENERAL} was asked for",
+        )
     if is_small_talk(message):
         return Choice([], "default", 1.0, "small talk needs no knowledge base")
     if not auto_route:
@@ -379,32 +384,35 @@ async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Read the message, and see how well each knowledge base fits it."""
     context = runtime.context
     began = runtime.context.clock.monotonic()
-    wished = wished_in(state)
+    requested_names = requested_bases(state)
     auto_route = context.settings.auto_route
     fits = await asyncio.to_thread(
-        _find_fits, state["message"], wished, context.knowledge, auto_route
+        _find_fits, state["message"], requested_names, context.knowledge, auto_route
     )
     return {"fits": fits, "routing_began": began}
 
 
-def wished_in(state: Data) -> list[str] | None:
-    """Return the knowledge bases that the user of a run asked for; [] for ``general``; None for no wish."""
-    return _wished(state.get("requested_kb_prefixes", []), state.get("worker_name", ""))
+def requested_bases(state: Data) -> list[str] | None:
+    """Return the knowledge bases that the user of a run asked for, as ``_read_requested`` reads them."""
+    return _read_requested(state.get("requested_kb_prefixes", []), state.get("worker_name", ""))
 
 
 async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Choose the knowledge bases: those that were asked for, else those that fit or that a router names."""
     context = runtime.context
     message = state["message"]
-    wished = wished_in(state)
+    requested_names = requested_bases(state)
     names = context.knowledge.names()
     change = Json()
-    choice = _choose(message, wished, state["fits"], names, context.settings.auto_route)
-    if "router" in context.parts and wished is None:
+    choice = _choose(message, requested_names, state["fits"], names, context.settings.auto_route)
+    if "router" in context.parts and requested_names is None:
         workers = await call_router(context, message, names)
         if workers is not None:
             choice = Choice(
-                _wished([], workers) or [], "heuristic", 1.0, "chosen by the registered router"
+                _read_requested([], workers) or [],
+                "heuristic",
+                1.0,
+                "chosen by the registered router",
             )
             change["worker_name"] = workers
     elif "router" in context.models and len(state["fits"]) > 1:

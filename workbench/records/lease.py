@@ -39,7 +39,7 @@ class SystemClock:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class ShiftedClock:
     """A clock, and by how much it is to be ahead."""
 
     clock: Any
@@ -54,17 +54,17 @@ class Ahead:
         return self.clock.monotonic()
 
 
-def going_on(clock: Any, moments: Iterable[datetime]) -> Any:
+def clock_after(clock: Any, moments: Iterable[datetime]) -> Any:
     """Return the clock, never before any of these moments: what another process wrote down has been.
 
     Without this, a wall clock that was set back while a run waited would lay new work over old, and count both once.
 
     >>> from workbench.testing import EPOCH, ManualClock
-    >>> going_on(ManualClock(), [EPOCH + timedelta(days=1)]).now() - EPOCH
+    >>> clock_after(ManualClock(), [EPOCH + timedelta(days=1)]).now() - EPOCH
     datetime.timedelta(days=1)
     """
     late = max(moments, default=clock.now()) - clock.now()
-    return Ahead(clock, late) if late > timedelta(0) else clock
+    return ShiftedClock(clock, late) if late > timedelta(0) else clock
 
 
 _PATIENCE_S = 5.0

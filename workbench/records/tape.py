@@ -102,8 +102,8 @@ def comparable(value: Any) -> Any:
 
 
 Mode = Literal["live", "fork", "replay"]
-RULES = "rules"
-"""The name of the planner that follows rules."""
+RULES, BY_MODEL = "rules", "llm"
+"""The names of the planner that follows rules and of the one that asks a model."""
 
 
 @dataclass(frozen=True)

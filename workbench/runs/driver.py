@@ -28,7 +28,7 @@ from workbench.graphs.reviewers import Reviewer, as_json
 from workbench.ports import Context, Conversations
 from workbench.records.checkpoints import FIX
 from workbench.records.conversations import SqlConversations
-from workbench.records.lease import going_on
+from workbench.records.lease import clock_after
 from workbench.records.store import RunStore
 from workbench.records.tape import Effect, Tape
 from workbench.runs.playback import reviewer_of_run
@@ -152,7 +152,7 @@ class Driver:
         with releasing(self.runs, live, partial(self._keep, live)):
             context = await asyncio.to_thread(ports)
             context = replace(
-                context, clock=going_on(context.clock, _moments(self.runs, live.run_id))
+                context, clock=clock_after(context.clock, _moments(self.runs, live.run_id))
             )
             live.reviewer = live.reviewer or reviewer_of_run(self.runs, live.run_id)
             async with self._turn():
