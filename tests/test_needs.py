@@ -12,6 +12,8 @@ from workbench.errors import InvalidAnswer
 from workbench.graphs.needs import read_needs
 from workbench.graphs.route import read_question
 from workbench.plans import Plan, PlanStep
+from workbench.views.labels import Labels
+from workbench.views.review import needs_text
 
 TEXTS = {
     "Salt Mill": "Salt Mill is a mill on the Aire. It was built by Titus Salt in 1853.",
@@ -77,6 +79,23 @@ def test_needs_are_the_criteria_of_the_plan_and_every_one_has_a_line(wb) -> None
     results = {result["result_id"] for result in run.evidence}
     assert mill["met"] >= 0.5 and mill["title"] == "Salt Mill" and set(mill["by"]) <= results
     assert all(0 <= entry["met"] <= 1 for entry in found.values())
+
+
+@pytest.mark.parametrize(
+    ("question", "unmet"),
+    [
+        ("Compare kiln-4 and kiln-7", []),
+        ("Compare kiln-4 with another kiln", ["two sides to compare"]),
+        ("比较窑十二", ["可对比的两方"]),
+    ],
+)
+def test_a_comparison_of_one_side_is_not_met(wb, question, unmet) -> None:
+    run = wb.ask(question, kb="mixed")
+    assert [need for need, entry in entries(run).items() if entry["met"] < 0.5] == unmet
+    document = run.to_dict()
+    of_one_side = {**document, "citations": document["citations"][:1]}
+    said = {needs_text(document["reflections"], Labels("en"), shown)[0] for shown in (document, of_one_side)}
+    assert said == ({"!"} if unmet else {"✓", "!"}), "what the answer leaves out is not met either"
 
 
 def test_an_added_need_is_searched_for_until_it_is_met_or_settled(wb) -> None:

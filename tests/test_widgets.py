@@ -117,6 +117,19 @@ def test_each_field_of_a_step(field: str, value: Any):
     assert made.plan == plan().dump() and made.edits == 0
 
 
+def test_limits_are_folded_unless_one_is_not_the_usual() -> None:
+    made = editor()
+    for name, value, opened in (("objective", "x", False), ("budget.top_k", 9, True), ("priority", 7, True)):
+        made.chosen = B
+        put(made, name, value)
+        made.chosen, made.chosen = A, B
+        numbers = made.form.children[-1]
+        assert (numbers.layout.display is None) is made.fields.limits.value is opened, name
+        made.pressed(Event("undo"))
+    made.fields.limits.value = True
+    assert numbers.layout.display is None
+
+
 def test_add_and_remove():
     made = editor()
     made.bar.press("add")

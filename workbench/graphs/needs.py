@@ -218,6 +218,8 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     last = Need(
         label.get(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer"
     )
+    if intent == "compare" and len(names) < 2:
+        needs.append(Need(label("need_sides"), "all"))
     if intent == "recommend":
         # what is named is what others are compared with
         needs = []
@@ -279,6 +281,11 @@ class Ledger(NamedTuple):
                 if enough
                 else min(judgement.probability, MET - 0.01)
             )
+        elif need.kind == "all" and self.supply.intent == "compare":
+            documents = {result["metadata"].get("doc_id") for result in pieces}
+            # Next to a document that is named, any other is no side that somebody asked for.
+            names = self.supply.linked
+            met = float(len(documents) > 1 and not any(documents & n.sources for n in names))
         elif need.kind == "all":
             met = float(
                 enough

@@ -81,7 +81,7 @@ class SqlConversations(ABC):
 
     def __init__(self, now: Callable[[], datetime] | None = None):
         self._now = now or (lambda: datetime.now(UTC))
-        self.answered: list[Callable[[Execute, str, str, str, str], None]] = []
+        self.answered: list[Callable[..., Any]] = []
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Execute]:

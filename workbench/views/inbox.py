@@ -30,11 +30,6 @@ class WaitingRun:
     since: str
 
     @property
-    def review_id(self) -> str:
-        """Return the id of the request."""
-        return str(self.request.get("review_id", ""))
-
-    @property
     def point(self) -> str:
         """Return the review point."""
         return proposals.point(self.request)

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from workbench.plans import format_condition
 from workbench.records import proposals
 from workbench.state import Data, Reflection
+from workbench.text import fold, mentions
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.markup import Picture, cut, draw, el, step_name
@@ -21,16 +22,11 @@ from workbench.views.render import page_html
 
 _MOST_LISTED = 6
 """Names or steps that are listed; the rest is counted."""
-_LONGEST_TEXT, _LONGEST_NAMES = 50_000, 240
+_LONGEST_TEXT = 50_000
 _SHORT = ("partly", "unsupported", "uncited")
 """Verdicts on sentences that their passages do not support."""
-_THRESHOLDS = {
-    "evidence_count": "evidence",
-    "top_score": "top_score",
-    "probability": "probability",
-    "candidates": "candidates",
-}
-"""A signal -> its threshold, without ``min_``."""
+_THRESHOLDS = ("evidence_count", "top_score", "probability", "candidates")
+"""Signals with a threshold."""
 
 
 def band(request: Data, labels: Labels, message: str, edits: Data) -> Picture:
@@ -199,15 +195,33 @@ def support_text(claims: Sequence[Data], labels: Labels) -> str:
     return text if claims else ""
 
 
-def needs_text(reflections: Sequence[Data], labels: Labels) -> str:
-    """Return how many needs the newest reflection has, and the names of those that are not met, after their sign."""
+def needs_text(
+    reflections: Sequence[Data], labels: Labels, document: Data = MappingProxyType({})
+) -> str:
+    """Return how many needs the newest reflection has, and the names of those that are not met, after their sign.
+
+    In the ``document`` of an answer that compares, a side is met only when the answer cites a passage on it.
+    """
     needs = [
         need
         for reflection in reflections[-1:]
         for need in (reflection.get("signals") or {}).get("needs") or ()
     ]
-    unmet = [need["need"] for need in needs if not is_met(need)]
-    names = cut(labels("comma").join(unmet), _LONGEST_NAMES)
+    compares = (document.get("route_decision") or {}).get("query_intent") == "compare"
+    cited = [
+        f"{c['source'].get('title')}: {c['sentence']}" for c in document.get("citations", ())
+    ]
+    shown = fold(" ".join(cited))
+    unmet = [
+        need["need"]
+        for need in needs
+        if not is_met(need)
+        or (
+            (compares and need["kind"] == "name" and not need["said"])
+            and not any(mentions(shown, fold(name)) for name in (need["need"], need["title"]))
+        )
+    ]
+    names = cut(labels("comma").join(unmet), 240)
     text = labels(
         "needs_unmet" if unmet else "needs_met", most=len(needs), n=len(unmet), names=names
     )
@@ -281,7 +295,7 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
         value = signals.get(name)
         if value is None or name in unsaid or isinstance(value, dict | list):
             continue
-        least = limits.get(f"min_{_THRESHOLDS.get(name)}")
+        least = limits.get(f"min_{name.removesuffix('_count')}")
         judged = least is not None and (name != "probability" or not needs)  # else a need says it
         verdict = labels("enough" if value >= least else "short") if judged else ""
         shown = labels(f"kind_{value}") if name == "kind" else _number(value)

@@ -128,7 +128,7 @@ def answer(
         document=document,
         paragraphs=lines,
         support=support_text(document["support"], labels),
-        needs=needs_text(document["reflections"], labels),
+        needs=needs_text(document["reflections"], labels, document),
         responses=_responses(document, pieces, labels),
     )
     return Picture(section)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from functools import partial
 
 import ipywidgets
 
@@ -109,7 +109,12 @@ class AskForm(Panel):
         self.kb.value, self.kb.disabled = self.chosen(names) or names[0], len(names) < 2
         self.message.placeholder = labels("follow_up" if follows else "ask_placeholder")
         if [button.tooltip for button in self.examples.children] != list(examples):
-            self.examples.children = [self._example(text) for text in examples]
+            self.examples.children = [
+                press_button(
+                    text, partial(setattr, self.message, "value", text), "wb-quiet", tooltip=text
+                )
+                for text in examples
+            ]
 
     def chosen(self, names: Collection[str]) -> str:
         """Return the chosen knowledge base, or that of the bench, if it is one of these."""
@@ -152,9 +157,3 @@ class AskForm(Panel):
         """Show the review points of a report only for a report."""
         for point, box in self.points.items():
             display_if(box, point in self._shown_points())
-
-    def _example(self, text: str) -> Any:
-        def take() -> None:
-            self.message.value = text
-
-        return press_button(text, take, "wb-quiet", tooltip=text)

@@ -27,6 +27,10 @@ class Calls(Panel):
 
     It asks for ``{"edits": {...}}``, as ``Run.fork`` takes them.
 
+    Args:
+        labels: the words.
+        settings: of the workspace, whose models are offered.
+
     Attributes:
         opened: whether a call is being edited.
         dock: the bar that sends the edits.
@@ -34,11 +38,11 @@ class Calls(Panel):
 
     opened = traitlets.Bool(False)
 
-    def __init__(self, labels: Labels):
+    def __init__(self, labels: Labels, settings: Settings):
         super().__init__(labels)
         self._calls: dict[str, Call] = {}
         self._run: Run | None = None
-        self._settings: Settings | None = None
+        self._settings = settings
         self._call: Call | None = None
         self._prompt: Prompt | None = None
         self.list = Pick(listener=lambda event: self.open(event.key))
@@ -74,16 +78,9 @@ class Calls(Panel):
         )
         self.close()
 
-    def show(self, run: Run, run_calls: Iterable[Call], settings: Settings) -> None:
-        """Show the calls of a run; an open form stays, with its text.
-
-        Args:
-            run: the run.
-            run_calls: its calls.
-            settings: of the workspace, whose models are offered.
-        """
+    def show(self, run: Run, run_calls: Iterable[Call]) -> None:
+        """Show the calls of a run; an open form stays, with its text."""
         self._run = run
-        self._settings = settings
         self._calls = {call["key"]: call for call in run_calls}
         self.list.show(draw("calls.all", self.labels, calls=[*self._calls.values()]))
         if self._call and self._call["key"] not in self._calls:
@@ -94,10 +91,9 @@ class Calls(Panel):
         if (run := self._run) is None or key not in self._calls:
             return
         call = self._calls[key]
+        role = call["role"]
         name = call["prompt"].split(" ")[0]
-        editable = call["role"] in NAMES and name in {
-            f"{call['role']}.{language}" for language in LANGUAGES
-        }
+        editable = role in NAMES and name in {f"{role}.{language}" for language in LANGUAGES}
         # Before the call is set: the widget reports a change.
         self._model.options = model_names(
             self._settings, (call["model"] for call in self._calls.values())
@@ -108,8 +104,7 @@ class Calls(Panel):
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
         display_if(self.prompt, self._prompt)
-        names = slots(call["role"]) if call["role"] in NAMES else ()
-        known = ", ".join(f"${name}" for name in names)
+        known = ", ".join(f"${name}" for name in (slots(role) if editable else ()))
         self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=known))
         self._changed()
         self._show_form(True)
@@ -171,10 +166,7 @@ class Calls(Panel):
         self.button.disabled = not edits
 
 
-def model_names(settings: Settings | None, answered: Iterable[str] = ()) -> list[str]:
+def model_names(settings: Settings, answered: Iterable[str] = ()) -> list[str]:
     """Return the models to choose from: none, the configured ones, and those that answered."""
-    configured = [settings.chat_model, *map(settings.role_model, ROLES)] if settings else []
-    return [
-        RULES,
-        *dict.fromkeys(name for name in (*configured, *answered) if name and ":" in name),
-    ]
+    names = (settings.chat_model, *map(settings.role_model, ROLES), *answered)
+    return [RULES, *dict.fromkeys(name for name in names if ":" in name)]

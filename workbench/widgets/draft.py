@@ -16,31 +16,30 @@ class Draft:
 
     Args:
         base: the plan before any edit.
+
+    Attributes:
+        plan: the plan as edited.
+        before: the plans before each edit, which can be undone.
     """
 
     def __init__(self, base: Plan):
         self.base = self.plan = base
-        self._before: list[Plan] = []
+        self.before: list[Plan] = []
         self._key: Hashable = None
-
-    @property
-    def undoable(self) -> bool:
-        """Return whether there is an edit to undo."""
-        return bool(self._before)
 
     def edit(self, plan: Plan, key: Hashable = None) -> None:
         """Replace the plan. Consecutive edits with the same key are undone at once, like the letters of a word."""
         if plan == self.plan:
             return
         if key is None or key != self._key:
-            self._before.append(self.plan)
+            self.before.append(self.plan)
         self.plan = plan
         self._key = key
 
     def undo(self) -> None:
         """Undo the last edit."""
-        if self._before:
-            self.plan = self._before.pop()
+        if self.before:
+            self.plan = self.before.pop()
             self._key = None
 
     def discard(self) -> None:
@@ -63,7 +62,6 @@ class RunPlan:
         locks: why a step cannot be changed, by id: ``ran``, ``approved``, ``running`` or ``ended``.
         query: the query of a new step.
         key: equal for two documents whose plan is edited as one.
-        status: the status of the run.
     """
 
     plan: Plan = field(default_factory=Plan)
@@ -72,7 +70,6 @@ class RunPlan:
     locks: Mapping[str, str] = field(default_factory=dict)
     query: str = ""
     key: tuple[str, ...] = ()
-    status: str = ""
 
     @classmethod
     def from_document(cls, document: Data, editable: bool) -> RunPlan:
@@ -101,7 +98,7 @@ class RunPlan:
             elif reflects and step_id not in proposed:
                 locks[step_id] = "approved"
         key = (document["run_id"], str(recorded.version), plan.plan_id)
-        return cls(plan, records, proposed, locks, document["message"], key, status)
+        return cls(plan, records, proposed, locks, document["message"], key)
 
 
 class Fix(NamedTuple):
@@ -143,8 +140,7 @@ def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
     default = values.get("default")
     if kind == "too_small":
         return Fix("fix_change", default, plan.replace(step_id, **{name: default}))
-    if kind == "unknown_tool":  # the list of tools is next to it
-        return None
+    # the list of tools is next to an unknown one
     if default is None and kind != "not_given" and values.get("rule") != "extra_forbidden":
         return None
     fixed = plan.replace(step_id, tool_input=_without(step.tool_input, name.split(".")))

@@ -17,7 +17,7 @@ from workbench.records.proposals import resolved
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.markup import BLANK, draw, el, step_name
-from workbench.widgets.panel import Event, Pick, on_change, set_class
+from workbench.widgets.panel import Event, Pick, display_if, on_change, set_class
 
 _DEEPEST = 2
 _NOT_SHOWN = (TraitError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
@@ -461,6 +461,14 @@ class Fields(Control):
             widget = ipywidgets.Textarea(rows=1, placeholder=labels("form_none"))
             return Control(widget, None, lambda typed: typed or None, lambda value: value or "")
         return text() if kind == "string" else _as_json(labels)
+
+
+def fold(text: str, inside: ipywidgets.DOMWidget) -> ipywidgets.ToggleButton:
+    """Return a button that opens and closes a part of a form, which is closed at first."""
+    button = ipywidgets.ToggleButton(description=text).add_class("wb-fold")
+    on_change(button, lambda: display_if(inside, button.value))
+    display_if(inside, False)
+    return button
 
 
 def _plain(spec: Any, definitions: Data) -> tuple[Json, bool]:

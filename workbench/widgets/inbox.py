@@ -138,14 +138,12 @@ class Inbox(CellRoot):
             self.picked = event.key
             self._show()
         elif event.kind == "open":
-            self._open(event.key)
+            for bench in self.below.children:
+                bench.close()
+            run = self._wb.run(event.key)
+            self.below.children = [self._wb.bench(run, lang=self.labels.language)]
         elif event.kind in ("approve", "reject"):
             self._answer(event.kind, waiting)
-
-    def _open(self, run_id: str) -> None:
-        for bench in self.below.children:
-            bench.close()
-        self.below.children = [self._wb.bench(self._wb.run(run_id), lang=self.labels.language)]
 
     def _answer(self, kind: str, waiting: WaitingRun) -> None:
         """Answer a run, unless it was answered in the meantime."""
@@ -153,7 +151,7 @@ class Inbox(CellRoot):
         try:
             run = self._wb.run(waiting.run_id)
             request = run.review
-            if request is not None and request.get("review_id") == waiting.review_id:
+            if request and request.get("review_id") == waiting.request.get("review_id"):
                 run.answer_review(answer(kind, note=self.note.value), wait=False)
             self.note.value = ""
         except WorkbenchError as error:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
-from markupsafe import Markup
 
 from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id, problem
 from workbench.ports import Tool
@@ -22,7 +21,7 @@ from workbench.views.markup import draw, joined, step_name
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import count_changes, plan_changes, plan_graph
 from workbench.widgets.draft import Draft, RunPlan, suggest_fix
-from workbench.widgets.form import Fields, Message, step_names, toggle
+from workbench.widgets.form import Fields, Message, fold, step_names, toggle
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 
 if TYPE_CHECKING:
@@ -81,12 +80,15 @@ class StepForm:
         )
         self.fields = self.form.fields
         boxes = {name: field.box for name, field in self.fields.items()}
-        numbers = [*(field.box for field in budget.fields.values()), boxes["priority"]]
+        row = ipywidgets.HBox(
+            [*(field.box for field in budget.fields.values()), boxes["priority"]]
+        ).add_class("wb-numbers")
+        self.limits = fold(labels("form_limits"), row)
         inside = [
             *(self.head, boxes["objective"]),
             ipywidgets.HBox([boxes["tool"], boxes["condition"]]).add_class("wb-pair"),
             *(boxes["tool_input"], boxes["depends_on"]),
-            ipywidgets.HBox(numbers).add_class("wb-numbers"),
+            *(self.limits, row),
         ]
         self.box = ipywidgets.VBox(inside).add_class("wb-step-form")
 
@@ -104,6 +106,8 @@ class StepForm:
         self.fields["tool_input"].adopt(self._input_fields(step.tool))
         self.form.show(step.model_dump(exclude={"step_id"}), again)
         self.form.disable(bool(locked))
+        if again:
+            self.limits.value = step.budget != PlanBudget() or step.priority != 1
         if step.tool in self._tools:
             self.fields["tool"].control.widget.tooltip = self._tools[step.tool].description
         self.head.show(draw("plan.step_head", self._labels, step_id=step.step_id, locked=locked))
@@ -113,9 +117,6 @@ class StepForm:
         """Return the part of an input that a tool accepts."""
         properties = self._schema(tool).get("properties", tool_input)
         return {name: value for name, value in tool_input.items() if name in properties}
-
-    def _input_title(self, name: str) -> str:
-        return self._labels.get(f"input_{name}", name)
 
     def _schema(self, tool: str) -> Data:
         return self._tools[tool].input_schema.model_json_schema() if tool in self._tools else {}
@@ -129,7 +130,12 @@ class StepForm:
                 if name not in _SELDOM
             }
             schema = {**schema, "properties": shown}
-            self._inputs[tool] = Fields(schema, self._labels, title=self._input_title, blank={})
+            self._inputs[tool] = Fields(
+                schema,
+                self._labels,
+                title=lambda name: self._labels.get(f"input_{name}", name),
+                blank={},
+            )
         return self._inputs[tool]
 
 
@@ -212,10 +218,7 @@ class PlanEditor(Panel):
         self._live = live
         self._editable = editable
         replaced = before.key != self._run_plan.key
-        if editable and (before.status, before.records) != (
-            self._run_plan.status,
-            self._run_plan.records,
-        ):
+        if editable and before != self._run_plan:
             self._checked = None  # the run has moved, and the forecast with it
         if replaced:
             self._draft = Draft(self._run_plan.plan)
@@ -356,7 +359,16 @@ class PlanEditor(Panel):
         labels = self.labels
         view = self._view(changes)
         self.list.show(plan_graph(view) if self._graph else steps(view))
-        self.bar.show(self._bar(count_changes(changes)))
+        self.bar.show(
+            draw(
+                "plan.bar",
+                labels,
+                draft=self._draft,
+                editable=self._editable,
+                graph=self._graph,
+                edits=count_changes(changes),
+            )
+        )
         general = [problem_text(fault, labels) for fault in self.problems if not fault["step_id"]]
         self.below.show(
             joined(
@@ -386,13 +398,3 @@ class PlanEditor(Panel):
                 self._edit(current.plan)
 
         return Message(text, self.labels(fix.label, what=step_name(fix.subject)), apply)
-
-    def _bar(self, edits: int) -> Markup:
-        return draw(
-            "plan.bar",
-            self.labels,
-            draft=self._draft,
-            editable=self._editable,
-            graph=self._graph,
-            edits=edits,
-        )

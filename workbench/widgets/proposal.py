@@ -12,7 +12,7 @@ from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
 from workbench.views.markup import cut, el
 from workbench.views.review import need_verdict
-from workbench.widgets.form import Control, Field, Fields, choice, text, toggle
+from workbench.widgets.form import Control, Field, Fields, choice, fold, text, toggle
 from workbench.widgets.panel import on_change
 
 Listener = Callable[[], None]
@@ -55,6 +55,9 @@ class Form:
         self._required = schema.get("required", ())
         self._fields = Fields(schema, labels, self.changed, title=self._title, own=self._own())
         self._fields.show(values)
+        if field := self._fields.fields.get(proposals.LIMITS):
+            limits = fold(self._title(field.name), field.control.widget)
+            field.box.children = (limits, *field.box.children[1:])
         inside = [heading(labels("edit_first")), self._fields.box]
         self.box = ipywidgets.VBox(
             inside if self._fields.fields else [heading(labels("nothing_proposed"))]
@@ -176,9 +179,13 @@ class ReflectForm(Form):
             if name in activated or name not in ran
         ]
         self._wakes = {
-            name: ticked(labels("wake_step", step=name), listener, on=name in activated)
+            name: ipywidgets.Checkbox(
+                name in activated, description=labels("wake_step", step=name)[:200], indent=False
+            )
             for name in names
         }
+        for box in self._wakes.values():
+            on_change(box, listener)
         self.box.children = [
             heading(labels("proposed_next")),
             *self._wakes.values(),
@@ -245,13 +252,6 @@ class ReflectForm(Form):
             )
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
-
-
-def ticked(text: str, listener: Listener, on: bool = True) -> ipywidgets.Checkbox:
-    """Return a checkbox."""
-    box = ipywidgets.Checkbox(on, description=text[:200], indent=False)
-    on_change(box, listener)
-    return box
 
 
 def heading(text: str) -> ipywidgets.HTML:

@@ -58,15 +58,11 @@ class Review(traitlets.HasTraits):
         super().__init__()
         self._runs = runs
         self._forecast = forecast
-        self._foreseen: tuple[Any, str] = (None, "")
         self._labels = labels
-        self._document = Json()
         self._request = Json()
         self._plan: Data | None = None
-        self._problems = 0
         self._sent = False
         self._form: Form | None = None
-        self._draft = ""
         self._key = ("", "")
         self.band = Pick()
         self.why = Pick()
@@ -143,7 +139,7 @@ class Review(traitlets.HasTraits):
         """Show another request, with the drafts of an earlier session."""
         labels = self._labels
         kind = proposals.kind(self._request)
-        self._foreseen = (None, "")
+        self._foreseen: tuple[Any, str] = (None, "")
         self.note.value, self.message.value = self._saved_draft("note"), ""
         self.refusal.show()
         ran = {record["step_id"] for record in self._document["records"]}
@@ -283,10 +279,19 @@ def primary(request: Data, edits: Data, faults: int, labels: Labels) -> str:
     """Return the text of the primary button: what happens when it is pressed."""
     point = proposals.kind(request)
     proposal = proposals.proposal(request)
+    ahead = request.get("ahead")
     if faults:
         return labels("problems_to_mend", n=faults)
     if not edits:
-        return _approval(point, proposal, request.get("ahead"), labels)
+        if point in paths("forms"):
+            return labels(f"approve_{point}", n=len(proposal.get("sections", ())))
+        if point == "clarify":
+            return labels("approve_assumed")
+        if point == "reflect" and not proposal["should_continue"]:
+            return labels("approve_answer")
+        if not point or ahead is None:  # a custom graph
+            return labels("approve_other")
+        return labels("approve_run" if ahead else "approve_run_none", n=len(ahead))
     if point != "clarify" and set(edits) == {"query"}:
         return labels("plan_anew")
     verb = {"plan": "run", "step": "run", "outline": "write"}.get(point, "go")
@@ -295,15 +300,3 @@ def primary(request: Data, edits: Data, faults: int, labels: Labels) -> str:
     elif point == "reflect":
         verb = "run" if proposals.will_go_on(proposal, edits) else "answer"
     return labels(f"{verb}_with_edits")
-
-
-def _approval(point: str, proposal: Data, ahead: Sequence[str] | None, labels: Labels) -> str:
-    if point == "clarify":
-        return labels("approve_assumed")
-    if point in paths("forms"):
-        return labels(f"approve_{point}", n=len(proposal.get("sections", ())))
-    if point == "reflect" and not proposal["should_continue"]:
-        return labels("approve_answer")
-    if not point or ahead is None:  # a custom graph
-        return labels("approve_other")
-    return labels("approve_run" if ahead else "approve_run_none", n=len(ahead))

@@ -51,13 +51,13 @@ class Working:
         self._run: Run | None = None
         self._document: Data = {}
         self._pieces: tuple[Any, list[Any]] = (None, [])
-        self.calls = Calls(labels)
+        self.calls = Calls(labels, wb.settings)
         self.verdict = Verdict(labels)
         memory = provided("widgets", "memory")
         self.memory = memory(labels) if memory else None
         self.reset()
         self.review = Review(labels, wb.runs, self._forecast)
-        self.turns = Pick(listener=self._on_turn)
+        self.turns = Pick(listener=lambda event: bench.act(lambda: bench.put(wb.run(event.key))))
         self.answer = Pick(listener=self._on_answer)
         self.evidence = Pick(listener=self._on_evidence)
         self.timeline = Pick()
@@ -146,7 +146,7 @@ class Working:
             self.answer.reveal("answer")
         self._show_evidence()
         display_if(self.evidence, self._pieces[1])
-        self._show_timeline()
+        self.timeline.show(timeline(document, self._labels))
         if ended:
             self.past.show(document)
             self.by_hand.show(run)
@@ -185,7 +185,7 @@ class Working:
             self.turns.show(draw("run.turns", self._labels, rows=before))
             display_if(self.turns, before)
             calls = run.calls()
-            self.calls.show(run, calls, self._wb.settings)
+            self.calls.show(run, calls)
             display_if(self.calls.region, calls)
         done = document["status"] == "done"
         judged = done and not run.options["incognito"]
@@ -203,17 +203,13 @@ class Working:
     def _answered(self, run: Run, document: Data, now: Now) -> Picture | Markup:
         """Return the answer, or the report: its sections while they are written, then its text."""
         status = document["status"]
-        reports = "report" in run.options
-        if reports and status == "done" and run.report.text:
-            finished: Picture = required("views", "report", "reports")(
-                run.report, document["citations"], self._labels
-            )
-            return finished
-        if reports and status not in ("done", "failed", "cancelled"):
-            so_far: Picture = required("views", "report_so_far", "reports")(
-                run.report, now.sections, self._labels
-            )
-            return so_far
+        if "report" in run.options and status not in ("failed", "cancelled"):
+            view, shown = "report_so_far", now.sections
+            if status == "done":
+                view, shown = "report", document["citations"]
+            if status != "done" or run.report.text:
+                draw_report: Callable[..., Markup] = required("views", view, "reports")
+                return draw_report(run.report, shown, self._labels)
         return answer(document, self._labels, now.written, self._read_pieces(run))
 
     def _edited(self) -> None:
@@ -294,10 +290,6 @@ class Working:
             self._pieces = (key, found_pieces(run))
         return self._pieces[1]
 
-    def _show_timeline(self) -> None:
-        if self._document:
-            self.timeline.show(timeline(self._document, self._labels))
-
     def _forecast(self, plan: Plan, woken: Collection[str] | None = None) -> Any:
         if woken is None:
             woken = proposals.proposal(self._document.get("review") or {}).get("activate") or ()
@@ -332,16 +324,11 @@ class Working:
         calls = self.calls
         if kind == "escape" and calls.opened:
             calls.close()
-        elif kind == "primary" and calls.edits:
-            calls.submit()
-        elif kind == "primary":
-            self._primary()
-        else:
+        elif kind != "primary":
             self.editor.pressed(Event(kind))
-
-    def _primary(self) -> None:
-        status = self._document.get("status")
-        if status == "paused":
+        elif calls.edits:
+            calls.submit()
+        elif (status := self._document.get("status")) == "paused":
             self.review.submit()
         elif status == "done" and self.editor.edits:
             self._on_fork_bar(Event("fork"))
@@ -380,9 +367,6 @@ class Working:
             run = self._run
             plan = Plan.load(self.editor.plan)
             self._bench.act(lambda: self._fork(run, plan=plan))
-
-    def _on_turn(self, event: Event) -> None:
-        self._bench.act(lambda: self._bench.put(self._wb.run(event.key)))
 
     def _on_answer(self, event: Event) -> None:
         cited = self._document.get("citations", ())

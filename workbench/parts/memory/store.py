@@ -140,7 +140,14 @@ class MemoryStore:
         self._transaction = conversations.transaction
         self._time = conversations.time
         conversations.create_tables("memory", VERSION, TABLES)
-        conversations.answered.append(_add_episode)
+        conversations.answered.append(
+            lambda execute, conversation_id, question, answer, now: execute(
+                "INSERT INTO episodes (id, conversation_id, user_message_id, assistant_message_id,"
+                " created_at, model, vector) SELECT ?, ?, id, ?, ?, '', NULL FROM messages WHERE id = ?"
+                " ON CONFLICT (id) DO NOTHING",
+                (digest(question, answer), conversation_id, answer, now, question),
+            )
+        )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.conversations_store, name)
@@ -456,13 +463,3 @@ def core_memory(memories: Iterable[Memory]) -> Json:
         "current_intent": newest["current_intent"],
     }
     return {"persona": newest["persona"], "human": {**human, "facts": texts["facts"]}}
-
-
-def _add_episode(
-    execute: Execute, conversation_id: str, question: str, answer: str, now: str
-) -> None:
-    execute(
-        "INSERT INTO episodes (id, conversation_id, user_message_id, assistant_message_id, created_at, model, vector)"
-        " SELECT ?, ?, id, ?, ?, '', NULL FROM messages WHERE id = ? ON CONFLICT (id) DO NOTHING",
-        (digest(question, answer), conversation_id, answer, now, question),
-    )
