@@ -261,6 +261,30 @@ def test_a_run_without_a_fork_is_compared_with_one_of_the_last_runs(shared_wb: W
     assert "No model was asked" in run.calls()._repr_html_()
 
 
+def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Workbench, asked: Run) -> None:
+    plan, rules = asked.plans[0]["plan"], {"mismatch": "rules", "rest": "rules"}
+    edited = asked.fork(plan=plan.replace(plan.steps[0].step_id, top_k=3), **rules)
+    once = edited.fork(settings={"max_iterations": 1}, **rules)
+    stopped = asked.fork(at="0-reflect", decision={"action": "reject", "note": "enough <b>"})
+    marked = asked.fork(pieces={1: "struck"}, thresholds={"min_evidence": 2}, **rules)
+    page = shared_wb.bench(once)
+    page.view = "compare"
+    tree, _, comparison = page.futures.compared.picture.html.partition("wb-sides")
+    assert re.findall('aria-level="1"', tree) == ['aria-level="1"'] and f'data-key="{asked.run_id}"' in tree
+    rows = re.split("<li ", tree)
+    told = {
+        run: [Markup(row).striptags() for row in rows if f'data-key="{run.run_id}"' in row]
+        for run in (edited, once, stopped, marked)
+    }
+    assert "wedding_banquet 0: Top k: 50 → 3" in told[edited][0] and 'aria-level="2"' in tree.split(edited.run_id)[0]
+    assert "max_iterations: 3 → 1" in told[once][0] and "you are here" in told[once][0]
+    assert "1 · reflect: stopped here · “enough &lt;b&gt;”" in told[stopped][0].replace("<b>", "&lt;b&gt;")
+    assert "evidence: 1 struck out" in told[marked][0] and "Minimum evidence, pieces: 2" in told[marked][0]
+    assert "<b>”" not in tree and [run in comparison for run in (edited.run_id, once.run_id)] == [True, True]
+    page.futures.compared.press("choose", stopped.run_id)
+    assert page.run_id == stopped.run_id
+
+
 def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, asked: Run, stopped: Run) -> None:
     document = shared_wb.compare(asked, stopped).to_dict()
     document["claims"] = [{**row, "changes": ["shared"]} for row in document["claims"]]
@@ -269,7 +293,9 @@ def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, 
     plan = asked.plans[0]["plan"]
     edited = plan.replace(plan.steps[0].step_id, objective="another")
     side = {"action": "edit", "who": "person", "message": "", "note": "", "edits": {"plan": edited.dump()}}
-    assert "~wedding_banquet 0" in _decided({**side, "proposed": {"plan": plan.dump()}}, Labels("en"))
+    assert "plan: wedding_banquet 0: Objective: Find what" in _decided(
+        {**side, "proposal": {"plan": plan.dump()}}, Labels("en")
+    )
 
 
 def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, asked: Run, stopped: Run) -> None:

@@ -18,6 +18,7 @@ from workbench.records.timeline import bars
 from workbench.runs.recording import EvidenceList
 from workbench.runs.run import _drawable
 from workbench.session import Workbench
+from workbench.views.drawing import STYLE
 from workbench.views.graph import graph, walked
 from workbench.views.labels import Labels
 from workbench.views.outline import run_html, run_text
@@ -60,6 +61,39 @@ def test_waiting_is_folded_and_charged_to_nobody():
     unanswered = bars(handmade.log(), handmade.records())
     assert [bar.kind for bar in unanswered if bar.kind in ("waiting", "stopped")] == ["stopped"]
     assert bars([], []) == []
+
+
+def test_where_the_time_went_is_seen_in_the_graph_and_on_the_timeline(wb):
+    run = wb.ask("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film", review="reflect")
+    run.approve()
+    fork = run.fork(thresholds={"min_evidence": 1}, mismatch="rules", rest="rules")
+    frame = run.graph().to_frame().dropna(subset="share")
+    slowest = frame.loc[frame.duration_ms.idxmax()]
+    name = Labels("en").get(f"node_{slowest['name']}", slowest["name"])
+    for picture in (run.graph(), run.timeline()):
+        line = next(text for text in words(picture) if text.startswith("Slowest: "))
+        assert name in line and line.count("of the time") == 1 and {"< 5%", "> 50%"} <= {*words(picture)}
+        bars = [text for text in words(picture) if name in text and "ms" in text and "%" in text]
+        assert len(bars) > 1, "the title of a bar says its node, its time and its share"
+    executed = fork.timeline().to_frame()
+    taped = executed[(executed.kind == "step") & executed.replayed]
+    assert len(taped) == len(run.records)
+    assert taped.end_ms.max() <= executed[executed.kind == "node"].end_ms.max(), "no time of the other run is charged"
+    shown = str(fork.timeline().markup)
+    assert shown.count("· recorded") >= len(taped) and 'stroke-dasharray="2 3"' in shown and "From the tape" in shown
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_words_are_read_on_every_share_of_the_time(dark):
+    def light(colour):
+        parts = (int((colour * 2 if len(colour) == 3 else colour)[n : n + 2], 16) / 255 for n in (0, 2, 4))
+        return sum(w * ((p + 0.055) / 1.055) ** 2.4 for w, p in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+    text = light("e0e0e0" if dark else "1f1f1f")
+    tints = re.findall(r"--wb-share-\w+: #(\w+)", STYLE.split("data-jp-theme-light")[dark])
+    assert len(tints) == 4
+    for tint in map(light, tints):
+        assert (max(text, tint) + 0.05) / (min(text, tint) + 0.05) >= 4.5
 
 
 def test_a_base_is_a_page_text_and_json_in_both_languages(tmp_path, monkeypatch):

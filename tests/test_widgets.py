@@ -141,7 +141,7 @@ def test_add_and_remove():
     made.list.press("remove", B)
     assert of(made, C)["depends_on"] == [A]
     assert ids(made) == [A, C, D, "step_4_new"]
-    assert "added" in made.below.html and "removed" in made.below.html
+    assert "+ new 4" in made.below.html and "− b 1" in made.below.html
     made.below.press("discard")
     assert made.plan == plan().dump() and made.edits == 0
     made.pressed(Event("undo"))

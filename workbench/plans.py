@@ -590,22 +590,6 @@ def fresh_id(plan: Plan, label: str) -> str:
     return f"step_{number}_{label}"
 
 
-def plan_edit(before: Data | None, after: Data) -> dict[str, list[str]]:
-    """Return the ids of the steps that differ between two plans (as JSON): ``added``, ``removed``, ``changed``."""
-    if not before:
-        return {
-            "added": [step["step_id"] for step in after["steps"]],
-            "removed": [],
-            "changed": [],
-        }
-    diff = Plan.load(before).diff(Plan.load(after))
-    return {
-        "added": diff["added"],
-        "removed": diff["removed"],
-        "changed": sorted(diff["changed"]),
-    }
-
-
 def last_records(records: Records) -> dict[str, ExecutionRecord]:
     """Return the newest attempt of each step."""
     last: dict[str, ExecutionRecord] = {}

@@ -79,7 +79,7 @@ def page_of(nb: Any) -> str:
 ROWS = """
 from workbench.views.markup import Picture, el
 from workbench.widgets.panel import Pick
-rows = lambda *said: Picture(rows={str(n): el("p", one, data_key=str(n), cls="wb-row") for n, one in enumerate(said)})
+rows = lambda *said: Picture(rows={str(n): el("p.wb-row", one, data_key=str(n)) for n, one in enumerate(said)})
 pick = Pick(rows("one", "two"))
 pick
 """

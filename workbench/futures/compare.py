@@ -209,7 +209,7 @@ def decision_brief(decision: Decision) -> Json:
     names = ("review_id", "point", "action", "edits", "message", "who", "note")
     proposal = decision["proposal"]
     brief = {name: proposal[name] for name in _PROPOSAL_FIELDS if name in proposal}
-    return {**{name: decision[name] for name in names}, "proposed": brief}  # type: ignore[literal-required]
+    return {**{name: decision[name] for name in names}, "proposal": brief}  # type: ignore[literal-required]
 
 
 def _sources(citations: Iterable[Citation]) -> dict[int, Json]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
@@ -22,7 +22,10 @@ GAPS = ("waiting", "stopped")
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of the timeline: ``start_ms`` to ``end_ms`` on the folded axis, ``duration_ms`` long in truth."""
+    """A bar of the timeline: ``start_ms`` to ``end_ms`` on the folded axis, ``duration_ms`` long in truth.
+
+    A replayed one is where the tape answered, and as long as it took in the run that was at work.
+    """
 
     kind: Kind
     name: str
@@ -33,6 +36,7 @@ class Bar:
     step_id: str = ""
     attempt: int = 1
     found: int | None = None
+    replayed: bool = False
 
 
 def bars(
@@ -41,11 +45,20 @@ def bars(
     """Return every bar by start: nodes that did something, steps, and the inside of tools from their own logs."""
     passed = unasked(log, decisions)
     log = [entry for entry in log if entry["node"] not in passed]
-    spans = [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
-    spans += [(moment_ms(record["started_at"]), record["duration_ms"]) for record in records]
-    if not spans:
+    ran = {(sub["step_id"], sub["attempt"]): e for e in log for sub in e.get("sub_steps", ())}
+
+    def placed(record: ExecutionRecord) -> tuple[float, float]:
+        """Return when a step began and how long it took; what the tape answered was at work in another run."""
+        entry = ran.get((record["step_id"], record["attempt"]))
+        if entry and record.get("replayed"):
+            return moment_ms(entry["timestamp"]), entry["duration_ms"]
+        return moment_ms(record["started_at"]), record["duration_ms"]
+
+    nodes = [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
+    steps = [placed(record) for record in records]
+    if not nodes + steps:
         return []
-    at, gaps = _folded(spans, [moment_ms(decision["decided_at"]) for decision in decisions])
+    at, gaps = _folded(nodes + steps, [moment_ms(d["decided_at"]) for d in decisions])
 
     def bar(kind: Kind, name: str, moment: float, length: float, **more: Any) -> Bar:
         begin = at(moment)
@@ -53,26 +66,17 @@ def bars(
             kind, name, round(begin, 3), round(begin + length, 3), round(length, 3), **more
         )
 
-    drawn = [bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
-    for record in records:
-        begin = moment_ms(record["started_at"])
+    drawn = [bar("node", e["node"], *span) for e, span in zip(log, nodes, strict=True)]
+    for record, (begin, length) in zip(records, steps, strict=True):
         of_step = {"step_id": record["step_id"], "attempt": record["attempt"]}
-        about = {
-            "status": record["status"],
-            "found": record["output_summary"].get("evidence_count"),
-            **of_step,
-        }
-        drawn.append(bar("step", record["tool"], begin, record["duration_ms"], **about))
-        for sub in record["sub_steps"]:
-            drawn.append(
-                bar(
-                    "sub_step",
-                    sub["name"],
-                    begin + sub["offset_ms"],
-                    sub["duration_ms"],
-                    **of_step,
-                )
-            )
+        found = record["output_summary"].get("evidence_count")
+        taped = bool(record.get("replayed"))
+        step = bar("step", record["tool"], begin, length, found=found, replayed=taped, **of_step)
+        took = round(record["duration_ms"], 3)
+        drawn.append(replace(step, status=record["status"], duration_ms=took))
+        for sub in () if taped else record["sub_steps"]:
+            moment = begin + sub["offset_ms"]
+            drawn.append(bar("sub_step", sub["name"], moment, sub["duration_ms"], **of_step))
     order = {"step": 1, "sub_step": 2}
     return sorted(
         [*drawn, *gaps], key=lambda b: (order.get(b.kind, 0), b.start_ms, b.step_id, b.attempt)

@@ -9,21 +9,20 @@ from typing import Any
 
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, Paragraph, clipped, columns, one_line
+from workbench.views.edits import decision_texts, field_changes
 from workbench.views.labels import Labels, milliseconds, score_text
 from workbench.views.labels.sentences import (
     decision_name,
-    edit_texts,
     reviewer_name,
     tokens_text,
 )
 from workbench.views.markup import cut, step_name
-from workbench.views.plan_graph import field_changes
 
 LETTERS = "ABCD"
 _MOST_ROWS = 40
 """Rows of a table that are shown; ``Comparison.to_dict()`` has all."""
 _SAME = ("same", "shared")
-_ORDER = ("added", "gained", "removed", "lost", "changed", "moved", "recited", "open", *_SAME)
+_ORDER = (*["added", "gained", "removed", "lost", "changed", "moved", "recited", "open"], *_SAME)
 """Kinds of change, the most important first."""
 _ONLY = {"added": "only_b", "gained": "only_b", "removed": "only_a", "lost": "only_a"}
 
@@ -101,12 +100,6 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     return Lines(lines)
 
 
-def _each(values: Any, labels: Labels) -> Iterator[str]:
-    """Yield the value of each run at a point, after its letter."""
-    for letter, value in zip(LETTERS, values, strict=False):
-        yield f"{letter} {_side_text(value, labels)}"
-
-
 def _side_text(value: Any, labels: Labels) -> str:
     if isinstance(value, Mapping) and "action" in value:
         return _decided(value, labels)
@@ -122,15 +115,12 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
     causes = list[str]()
     unknown = list[str]()
     for caveat in document["caveats"]:
-        text = cut(labels(f"caveat_{caveat['what']}", name=caveat["name"]), 200)
-        if caveat["what"] in ("unfinished", "no_tape"):
-            unknown.append(text)
-        else:
-            causes.append(
-                text
-                if caveat["what"] == "question"
-                else " · ".join([text, *_each(caveat["values"], labels)])
-            )
+        what = caveat["what"]
+        texts = [cut(labels(f"caveat_{what}", name=caveat["name"]), 200)]
+        if what not in ("unfinished", "no_tape", "question"):
+            values = zip(LETTERS, caveat["values"], strict=False)
+            texts += [f"{letter} {_side_text(value, labels)}" for letter, value in values]
+        (unknown if what in ("unfinished", "no_tape") else causes).append(" · ".join(texts))
     if causes:
         yield Lines([(labels("not_only"), "strong"), *causes], mark="paused")
     if unknown:
@@ -225,12 +215,11 @@ def _point(row: Data, _: Data, labels: Labels) -> str:
 
 def _decided(side: Data, labels: Labels) -> str:
     """Return a decision: the action, the person, the edits and the words."""
-    edits = edit_texts(side["edits"], side["proposed"], labels)
-    words = [f"“{text}”" for text in (side["message"], side["note"]) if text]
     action = labels(
         "aside", said=labels("did_" + side["action"]), more=reviewer_name(side["who"], labels)
     )
-    return cut(" · ".join([action, *map(step_name, edits), *words]), 400)
+    texts = decision_texts(side, labels)
+    return cut(step_name(" · ".join([action, *texts])), 400)
 
 
 def _cited(side: Data, labels: Labels) -> str:
@@ -286,4 +275,4 @@ def _cost(document: Data, labels: Labels) -> Block:
     return clipped(labels("cost"), heads, rows, notes=[labels("not_waiting")])
 
 
-_SPANS = ("total_s", "retrieval_s", "generation_s", "saved_s")
+_SPANS = ["total_s", "retrieval_s", "generation_s", "saved_s"]

@@ -70,10 +70,14 @@ def width(words: str, size: float = 12) -> float:
 
 
 def free_patch(
-    words: str, places: Iterable[tuple[float, float]], taken: Iterable[Patch], size: float = 12
+    words: str,
+    places: Iterable[tuple[float, float]],
+    taken: Iterable[Patch],
+    size: float = 12,
+    line: float = 1.2,
 ) -> Patch | None:
-    """Return the first of these places where a text meets nothing that is taken."""
-    patches = (Patch(x, y, width(words, size), 1.2 * size) for x, y in places)
+    """Return the first of these places where a text, whose line is so many sizes high, meets nothing that is taken."""
+    patches = (Patch(x, y, width(words, size), line * size) for x, y in places)
     return next((patch for patch in patches if not any(map(patch.meets, taken))), None)
 
 
@@ -134,12 +138,21 @@ _STILL = ('role="option" aria-selected="false"', 'role="img"')
 
 
 def sheet(
-    data: Iterable[Data], body: Body, title: str, under: str = "", legend: Legend = ()
+    data: Iterable[Data],
+    body: Body,
+    title: str,
+    under: str = "",
+    legend: Legend = (),
+    heat: str = "",
 ) -> Drawing:
-    """Put a body on a sheet below its title, a line about it, and the meaning of its signs."""
+    """Put a body on a sheet below its title, a line about it, and the meaning of its signs.
+
+    ``heat`` names what the colours of shares are shares of.
+    """
     inside = Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL))
+    signs = {"legend": legend, "heat": heat}
     root = draw(
-        "svg.sheet", title=title, under=under, inside=inside, body=body, legend=legend, font=FONT
+        "svg.sheet", title=title, under=under, inside=inside, body=body, font=FONT, **signs
     )
     return Drawing(title, root, tuple(data))
 
@@ -152,7 +165,7 @@ _BOLD = 14
 
 
 class Box(NamedTuple):
-    """A node: its name, a fact below it, a badge in its corner, its colours and its border."""
+    """A node: its name, a fact below it, a badge in its corner, its colours and its border; its share of the time."""
 
     name: str
     fact: str
@@ -163,6 +176,7 @@ class Box(NamedTuple):
     dashed: bool = False
     badge: str = ""
     chosen: bool = False
+    share: float | None = None
 
 
 class Line(NamedTuple):

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from workbench.records.timeline import Bar, bars, busy_ms
+from workbench.records.timeline import Bar, bars, busy_ms, span_ms
 from workbench.state import Data, Json
 from workbench.views.drawing import Box, Drawing, Line, network, sheet
-from workbench.views.labels import Labels, milliseconds
+from workbench.views.labels import Labels, milliseconds, percent
 from workbench.views.markup import family
 
 START, END = "__start__", "__end__"
@@ -22,9 +23,10 @@ START, END = "__start__", "__end__"
 class Walked(NamedTuple):
     """The graph, and the path of a run.
 
-    A node has the ``times`` that it ran, its ``duration_ms`` (parallel runs count once), the subgraph that it belongs
-    to as ``graph``, and a ``status``: ``done``, ``pending``, or the status of the run at its current node. An edge is
-    ``conditional`` where others may be taken instead; ``times`` counts how often it was.
+    A node has the ``times`` that it ran, its ``duration_ms`` (parallel runs count once), its ``share`` of the time of
+    the run, the subgraph that it belongs to as ``graph``, and a ``status``: ``done``, ``pending``, or the status of the
+    run at its current node. An edge is ``conditional`` where others may be taken instead; ``times`` counts how often
+    it was.
     """
 
     nodes: Sequence[Json]
@@ -61,7 +63,9 @@ def walked(
     log = [entry for entry in log if entry["node"] not in unasked]
     ids = {_name(node): node for node in reversed(nodes)}
     runs: dict[str, list[Bar]] = {node: [] for node in nodes}
-    for bar in bars([{**entry, "node_type": ""} for entry in log], ()):
+    drawn = bars([{**entry, "node_type": ""} for entry in log], ())
+    total = span_ms(drawn) or 1.0
+    for bar in drawn:
         if bar.name in ids:
             runs[ids[bar.name]].append(bar)
     route = [ids[name] for name, _ in groupby(entry["node"] for entry in log) if name in ids]
@@ -76,6 +80,7 @@ def walked(
             "status": statuses.get(node, "pending"),
             "times": len(runs[node]),
             "duration_ms": round(busy_ms(runs[node]), 3),
+            "share": round(busy_ms(runs[node]) / total, 4),
         }
         for node in nodes
     ]
@@ -156,31 +161,42 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
     n = len(walked.nodes) - len(boxes)
     m = len(walked.edges) - len(edges)
     body = network(boxes, lines, down=True)
-    if on_path:
-        return sheet(walked.rows(), body, title, labels("graph_folded", n=n, m=m))
-    legend = [("─", "text", labels("always")), ("┄", "text", labels("either_way"))]
-    return sheet(walked.rows(), body, title, legend=legend)
+    if not on_path:
+        legend = [("─", "text", labels("always")), ("┄", "text", labels("either_way"))]
+        return sheet(walked.rows(), body, title, legend=legend)
+    slowest = max(on_path, key=itemgetter("duration_ms"))
+    what = f"{boxes[slowest['id']].name} · {_took(slowest)}"
+    under = f"{labels('slowest', what=what)} · {labels('graph_folded', n=n, m=m)}"
+    return sheet(walked.rows(), body, title, under, heat=labels("of_the_time"))
+
+
+def _took(node: Data) -> str:
+    """Return how often a node ran, how long, and its share of the time."""
+    times = f"{node['times']}× " if node["times"] > 1 else ""
+    return f"{times}{milliseconds(node['duration_ms'])} · {percent(node['share'])}"
 
 
 def _box(node: Data, labels: Labels) -> Box:
     status = node["status"]
-    ink = family(node["status"])
+    ink = family(status)
     name = _name_text(node["name"], labels)
     graph = _name_text(node["graph"], labels)
-    ran = f"{node['times']}× · {milliseconds(node['duration_ms'])}" if node["times"] else ""
-    fact = {"pending": "", "done": f"✓ {ran}".strip()}.get(status, labels.status(status))
-    title = "\n".join(filter(None, (name, graph, labels.status(status), ran)))
+    took = _took(node) if node["times"] else ""
+    done = status == "done"
     pending = status == "pending"
+    fact = {"pending": "", "done": took or "✓"}.get(status, labels.status(status))
+    title = "\n".join(filter(None, (name, graph, labels.status(status), took)))
     return Box(
         f"{graph}{labels('colon')}{name}" if graph else name,
         fact,
         title,
-        ink,
+        "text" if done else ink,
         "ground" if pending else f"{ink}-tint",
-        border=1.5 if status in ("done", "pending") else 3,
+        border=1.5 if done or pending else 3,
         dashed=pending,
+        share=node["share"] if done else None,
     )
 
 
 def _name_text(name: str, labels: Labels) -> str:
-    return labels.get({START: "start", END: "end"}.get(name, f"node_{name}"), name)
+    return labels.get(f"node_{name}", name)

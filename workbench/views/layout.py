@@ -61,7 +61,7 @@ def layered(nodes: Collection[str], edges: Iterable[Pair]) -> Layers:
 MOST_LANES = 8
 """Further lines share the last lane."""
 _MIDDLE, _LOW, _BOTTOM, _FIRST, _APART = 17, 43, 999, 9, 13
-_STRENGTH = ("dashed", "plain", "heavy", "cycle")
+_STRENGTH = ["dashed", "plain", "heavy", "cycle"]
 Path = tuple[str, str]
 """The look of a line and its SVG path."""
 
@@ -105,11 +105,7 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
 
 def gutter_svg(lines: Sequence[Path], width: int, hollow: bool = False) -> Markup:
     """Return the gutter of one row as SVG, whose lines reach as far down as the row is high."""
-    looks = {
-        look: "".join(path for line_look, path in lines if line_look == look)
-        for look in _STRENGTH
-    }
-    return draw("svg.gutter", looks=looks, width=width, hollow=hollow, x=_x(0), y=_MIDDLE)
+    return draw("svg.gutter", lines=lines, width=width, hollow=hollow, x=_x(0), y=_MIDDLE)
 
 
 def _lines(group: Sequence[Edge], row: int, lane: int) -> Iterator[Path]:

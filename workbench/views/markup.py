@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from workbench.state import Json
 from workbench.text import visible
-from workbench.views.labels import SIGNS, Labels, milliseconds, score_text
+from workbench.views.labels import SIGNS, Labels, milliseconds, percent, score_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 MOST_CHARACTERS = 2_000
 """A longer text is cut, with the number of characters left out."""
-_VOID = frozenset({"circle", "path", "rect"})
 TEMPLATES = files("workbench.views.templates")
 
 
@@ -47,7 +45,6 @@ def _environment() -> Environment:
 
     from workbench.views.labels.sentences import (
         decision_name,
-        edit_texts,
         origin_text,
         reading_text,
         reason_text,
@@ -64,12 +61,13 @@ def _environment() -> Environment:
         finalize=_shown,
         auto_reload=False,
     )
-    shared: list[Any] = [glyph, button, badge, family, milliseconds, score_text]
-    shared += [decision_name, edit_texts, origin_text, reading_text, reason_text]
+    shared: list[Any] = [family, milliseconds, percent, score_text]
+    shared += [decision_name, origin_text, reading_text, reason_text]
     result.globals |= {function.__name__: function for function in shared}
-    result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
+    result.globals |= {"ROWS": ROWS, "NL": Markup("\n"), "SIGNS": SIGNS}
     result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
     result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts, "plainly": cut}
+    result.globals |= vars(result.get_template("parts").module)
     result.tests["web"] = re.compile(r"https?://\S+$").match
     return result
 
@@ -84,21 +82,14 @@ def _shown(value: Any) -> Markup:
 
 
 def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
-    """Return an element. Its content is escaped unless it is ``Markup``; lists are flattened, None is dropped.
+    """Return an element. Its content is escaped unless it is ``Markup``; None is dropped, as attributes of None are.
 
-    Classes follow the tag as in a CSS selector, or are passed as ``cls``; other attributes have ``-`` for ``_``. An
-    attribute that is None or False is omitted; those of ARIA are ``true`` or ``false``.
+    Classes follow the tag as in a CSS selector; attributes have ``-`` for ``_``.
 
     >>> str(el("p.note.big", "a < b", el("b", "x"), data_key='"k"'))
     '<p class="note big" data-key="&quot;k&quot;">a &lt; b<b>x</b></p>'
     """
-    tag, _, classes = tag.partition(".")
-    if classes:
-        attributes = {"cls": classes.replace(".", " "), **attributes}
-    words = "".join(_attribute(name, value) for name, value in attributes.items())
-    return Markup(
-        f"<{tag}{words}/>" if tag in _VOID else f"<{tag}{words}>{joined(inside)}</{tag}>"
-    )
+    return draw("parts.el", tag=tag, inside=joined(inside), attributes=attributes)
 
 
 def safe(text: object, limit: int = MOST_CHARACTERS) -> Markup:
@@ -171,16 +162,6 @@ def joined(parts: Iterable[Any]) -> Markup:
     return NOTHING.join(pieces)
 
 
-def _attribute(name: str, value: Any) -> str:
-    if isinstance(value, bool) and name.startswith("aria_"):
-        value = str(value).lower()
-    if value in (None, False):
-        return ""
-    name = "class" if name == "cls" else name.rstrip("_").replace("_", "-")
-    text = "" if value is True else safe(f"{value:g}" if isinstance(value, float) else value)
-    return f' {name}="{text}"'
-
-
 @dataclass(frozen=True)
 class Picture:
     """A picture in pieces. A row's own outermost element carries its key as ``data-key``, so that it can be replaced.
@@ -220,46 +201,3 @@ _FAMILIES = {status: ink for ink, statuses in _INKS.items() for status in status
 def family(status: str) -> str:
     """Return the family of colour of a status."""
     return _FAMILIES.get(status, "idle")
-
-
-def glyph(status: str, labels: Labels, spoken: bool = True) -> Markup:
-    """Return the sign of a status; screen readers read its word, unless the word is next to it."""
-    word = labels("step_recorded" if status == "recorded" else status)
-    aria: Json = {"role": "img", "aria_label": word} if spoken else {"aria_hidden": "true"}
-    moving = ".wb-going" if status == "running" else ""
-    return el(
-        f"span.wb-glyph.wb-{family(status)}{moving}", SIGNS.get(status, SIGNS["pending"]), **aria
-    )
-
-
-def badge(status: str, text: object, labels: Labels) -> Markup:
-    """Return a sign and a text on the tint of the status."""
-    return el(
-        "span",
-        glyph(status, labels, spoken=False),
-        " ",
-        text,
-        cls=f"wb-badge wb-{family(status)}",
-    )
-
-
-def button(
-    text: object,
-    do: str,
-    *,
-    key: str | None = None,
-    cls: str = "",
-    name: str | None = None,
-    **more: Any,
-) -> Markup:
-    """Return a button of a picture: pressing it sends ``do``, with ``key`` or the key of the row around it."""
-    return el(
-        "button",
-        text,
-        type="button",
-        cls=f"wb-button {cls}".strip(),
-        data_do=do,
-        data_of=key,
-        aria_label=name,
-        **more,
-    )

@@ -9,11 +9,11 @@ from workbench.plans import Plan, last_records
 from workbench.records.tape import EDITED
 from workbench.state import Data, ExecutionRecord
 from workbench.views.blocks import Block, Lines, Span, clipped, columns, one_line
+from workbench.views.edits import edit_texts
 from workbench.views.labels import Labels, labels_for, milliseconds, score_text
 from workbench.views.labels.sentences import (
     as_of_text,
     duration_text,
-    edit_texts,
     reading_text,
     reason_text,
     reviewer_name,
@@ -46,7 +46,7 @@ def outline(document: Data, parts: Sequence[str] = ON_PAPER) -> list[Block]:
 
 def run_html(document: Data) -> str:
     """Return a run as static HTML without scripts, readable in both themes and without a front-end."""
-    return page_html(outline(document), labels_for(document["message"]))
+    return str(page_html(outline(document), labels_for(document["message"])))
 
 
 def run_text(document: Data, width: int = 100, parts: Sequence[str] = IN_TERMINAL) -> str:

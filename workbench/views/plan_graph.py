@@ -1,21 +1,16 @@
-"""The plan as a graph in SVG, and the changes of an edited plan."""
+"""The plan as a graph in SVG, and what an edited plan will take."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-from markupsafe import Markup
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import Data, ExecutionRecord, Json
-from workbench.views.blocks import clipped, columns
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_text
-from workbench.views.markup import Picture, cut, draw, family, step_name
-from workbench.views.plan import PlanView, item_text, seconds_text
-from workbench.views.render import page_html
+from workbench.views.markup import Picture, draw, family, step_name
+from workbench.views.plan import PlanView, seconds_text
 
 _DASHED = ("recorded", "proposed")
 
@@ -66,20 +61,16 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
     first = versions[0].by_id() if versions else view.plan.by_id()
     rows = []
     for step in view.plan.steps:
-        record: Data = view.last.get(step.step_id) or {}
+        record: Data = view.last.get(step.step_id) or {"status": "pending"}
+        found = record.get("output_summary", {}).get("evidence_count")
         rows.append(
             {
-                **{
-                    key: getattr(step, key)
-                    for key in ("step_id", "objective", "tool", "condition")
-                },
+                **step.model_dump(include={"step_id", "objective", "tool", "condition"}),
                 "depends_on": step.dependencies(),
-                "status": record.get("status", "pending"),
+                **{name: record.get(name) for name in ("status", "duration_ms", "error")},
                 "replayed": bool(record.get("replayed")),
                 "attempts": record.get("attempt", 0),
-                "duration_ms": record.get("duration_ms"),
-                "evidence_count": record.get("output_summary", {}).get("evidence_count"),
-                "error": record.get("error"),
+                "evidence_count": found,
                 "critical": step.step_id in critical,
                 "added_in": None if step.step_id in first else added.get(step.step_id),
             }
@@ -131,28 +122,13 @@ def _legend(view: PlanView) -> Iterator[tuple[str, str, str]]:
     return ((sign, "text", view.labels(word)) for sign, word, present in signs if present)
 
 
-# changes by an edit
+# an edited plan
 
 
 def count_changes(changes: Data) -> int:
     """Return the number of changes in a ``Draft``."""
     fields = sum(map(len, changes["changed"].values()))
     return len(changes["added"]) + len(changes["removed"]) + fields
-
-
-def plan_changes(changes: Data, version: int, labels: Labels) -> Markup:
-    """Return one line per changed step of a ``Draft``; nothing without changes."""
-    if not count_changes(changes):
-        return Markup()
-    rows = [
-        (labels("changed"), step_name(step_id), "\n".join(field_changes(fields, labels)))
-        for step_id, fields in changes["changed"].items()
-    ]
-    for kind in ("added", "removed"):
-        rows += [(labels(kind), step_name(step_id), "") for step_id in changes[kind]]
-    table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
-    html = Markup(page_html([table], labels, "wb-worked"))
-    return draw("plan.changes", labels, version=version, table=html)
 
 
 def forecast_text(forecast: Data, labels: Labels) -> str:
@@ -170,22 +146,3 @@ def forecast_text(forecast: Data, labels: Labels) -> str:
         )
         text = labels("plan_runs", n=running) + expected
     return text + (labels("plan_tokens", n=f"{tokens:,}") if tokens else "")
-
-
-def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:
-    """Yield one line per changed field of a step; only the differing part of its budget and its tool's input."""
-    for name, (old, new) in fields.items():
-        pairs = {name: (old, new)}
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            pairs = {key: (old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])}
-        for key, (before, after) in pairs.items():
-            if before != after:
-                title = labels.get(f"form_{key}", labels.get(f"input_{key}", key))
-                values = f"{_brief(before, labels)} → {_brief(after, labels)}"
-                yield step_name(f"{title}{labels('colon')}{values}")
-
-
-def _brief(value: Any, labels: Labels) -> str:
-    if value in (None, [], ""):
-        return labels("plan_nothing")
-    return cut(labels("comma").join(map(item_text, value)) if isinstance(value, list) else value)

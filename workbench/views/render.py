@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from markupsafe import Markup
+
 from workbench.state import Json
-from workbench.views.blocks import Block, Lines
+from workbench.views.blocks import Block
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import draw
 from workbench.views.terminal import plain
@@ -23,19 +25,14 @@ CLASSES = "wb-static mathjax_ignore tex2jax_ignore"
 """The last two keep MathJax from reading dollar signs as formulas: in JupyterLab, and in pages made by nbconvert."""
 
 
-def page_html(blocks: Iterable[Block], labels: Labels, classes: str = CLASSES) -> str:
+def page_html(blocks: Iterable[Block], labels: Labels, classes: str = CLASSES) -> Markup:
     """Return blocks as static HTML, marked with the language of the labels."""
-    drawn = (
-        draw("blocks.lines" if isinstance(block, Lines) else "blocks.table", block=block)
-        for block in blocks
-    )
-    body = "\n".join(drawn)
-    return f'<div class="{classes}" lang="{labels.html_lang}">\n{body}\n</div>'
+    return draw("blocks.page", labels, blocks=blocks, classes=classes)
 
 
 def display_data(blocks: Sequence[Block], labels: Labels) -> dict[str, str]:
     """Return blocks as text and static HTML, which a notebook keeps of a cell without its widget."""
-    return {"text/plain": plain(blocks, 100), "text/html": page_html(blocks, labels)}
+    return {"text/plain": plain(blocks, 100), "text/html": str(page_html(blocks, labels))}
 
 
 class Shown:
@@ -54,7 +51,7 @@ class Shown:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def _repr_html_(self) -> str:
-        return page_html(self.blocks(), labels_for(self.message))
+        return str(page_html(self.blocks(), labels_for(self.message)))
 
 
 class FrameList(list[Row]):

@@ -8,8 +8,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
 
-from markupsafe import Markup
-
 from workbench.plans import format_condition
 from workbench.records import proposals
 from workbench.state import Data, Reflection
@@ -50,7 +48,7 @@ def why(document: Data, labels: Labels) -> Picture:
         blocks.append(replace(signals, title=step_name(signals.title), opened=False))
     reasons = list(_reasons(document, labels))
     blocks += [Lines(reasons)] if reasons else []
-    return Picture(el("div.wb-why", Markup(page_html(blocks, labels, "wb-worked"))))
+    return Picture(el("div.wb-why", page_html(blocks, labels, "wb-worked")))
 
 
 def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
-from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
-from workbench.futures.compare import Comparison
-from workbench.runs.recording import origin_of
+from workbench.runs.family import family
 from workbench.runs.run import Run
 from workbench.state import Data
-from workbench.views.comparison import beside, lettered
+from workbench.views.comparison import LETTERS, beside, lettered
+from workbench.views.edits import decision_texts, field_changes, plan_change_texts
 from workbench.views.labels import Labels
-from workbench.views.markup import Picture, draw, el
+from workbench.views.markup import NOTHING, Picture, draw, el
 from workbench.views.render import page_html
 from workbench.widgets.display import find_widget
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 from workbench.widgets.runs import RunTable
+
+_WORDS = {"plan": plan_change_texts, "decision": decision_texts, "fields": field_changes}
 
 
 class Decisions(Panel):
@@ -35,7 +37,12 @@ class Decisions(Panel):
     def show(self, document: Data) -> None:
         """Show the decisions of a run (``Run.to_dict()``)."""
         rows = {
-            decision["review_id"]: draw("futures.decision", self.labels, decision=decision)
+            decision["review_id"]: draw(
+                "futures.decision",
+                self.labels,
+                decision=decision,
+                texts=decision_texts(decision, self.labels),
+            )
             for decision in document["decisions"]
         }
         frame = draw("futures.decisions", self.labels, document=document)
@@ -43,8 +50,7 @@ class Decisions(Panel):
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "fork":
-            before_plan = {"review": ["plan", "reflect"]}
-            self.ask(edits={"at": event.key} if event.key else before_plan)
+            self.ask(edits={"at": event.key} if event.key else {"review": ["plan", "reflect"]})
 
 
 class Futures:
@@ -61,7 +67,7 @@ class Futures:
         self.runs = RunTable(labels, bench.wb)
         self.knowledge = Pick()
         self.compared = Pick(listener=self._pressed)
-        self._compared: list[str] = []
+        self._compared = ("", list[str]())
         self.below = ipywidgets.VBox()
         self._regions = {
             "runs": self.runs.region,
@@ -80,28 +86,32 @@ class Futures:
         if view == "runs":
             self.runs.show(run.run_id if run else "")
         elif view == "compare":
-            ids = self._compared or _relatives(run)
-            if len(ids) > 1:
-                self.show_comparison(self._wb.compare(*ids))
-            else:
-                offered = {"rows": self._wb.runs.lines(7), "here": self._bench.run_id}
-                self.compared.show(draw("futures.offered", self._bench.labels, **offered))
+            self._show_family(run)
         elif run and document and document["status"] != "running":
             self._show_knowledge(run)
 
-    def show_comparison(self, comparison: Comparison) -> None:
-        """Show two to four runs next to each other."""
-        document = comparison.to_dict()
+    def _show_family(self, run: Run | None) -> None:
+        """Show the tree of forks around a run, and two to four runs next to each other or an offer of some."""
         labels = self._bench.labels
-        tables = Markup(
-            page_html(beside(document, labels)[1:], labels, "wb-worked wb-part wb-columns")
-        )
-        runs = lettered(document)
-        cards = draw("futures.compared", labels, runs=runs, costs=document["cost"])
-        self.compared.show(cards + tables)
+        lines = family(run) if run else []
+        here = self._bench.run_id
+        at, ids = self._compared
+        ids = ids if at == here else _relatives(lines, here)
+        letters = dict(zip(ids, LETTERS, strict=False))
+        look = {"lines": lines, "here": here, "letters": letters, "words": _WORDS}
+        drawn = draw("futures.tree", labels, **look) if len(lines) > 1 else NOTHING
+        if len(ids) > 1:
+            document = self._wb.compare(*ids).to_dict()
+            costs = document["cost"]
+            drawn += draw("futures.compared", labels, runs=lettered(document), costs=costs)
+            tables = beside(document, labels)[1:]
+            drawn += page_html(tables, labels, "wb-worked wb-part wb-columns")
+        else:
+            drawn += draw("futures.offered", labels, rows=self._wb.runs.lines(7), here=here)
+        self.compared.show(drawn)
 
     def _pressed(self, event: Event) -> None:
-        if event.kind == "open":
+        if event.kind in ("open", "choose"):
             self._bench.act(lambda: self._open(event.key))
         elif event.kind == "with":
             self.runs.ask(do="compare", runs=[self._bench.run_id, event.key])
@@ -127,15 +137,12 @@ class Futures:
         if request["do"] == "open":
             self._open(request["runs"][0])
         else:
-            self._compared = request["runs"]
+            self._compared = (self._bench.run_id, request["runs"])
             self._bench.view = "compare"
 
 
-def _relatives(run: Run | None) -> list[str]:
+def _relatives(lines: Sequence[Data], here: str) -> list[str]:
     """Return the origin of a run and the run; or the run and its last fork."""
-    if run is None:
-        return []
-    if origin := origin_of(run):
-        return [origin, run.run_id]
-    children = run._workspace.runs.lines(1, origin=run.run_id)
-    return [run.run_id, children[0]["run_id"]] if children else []
+    origin = next((line["origin"] for line in lines if line["run_id"] == here), None)
+    forks = [line["run_id"] for line in lines if line["origin"] == here]
+    return [origin, here] if origin else [here, *forks[-1:]]

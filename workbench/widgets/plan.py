@@ -16,10 +16,11 @@ import traitlets
 from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id, problem
 from workbench.ports import Tool
 from workbench.state import Data, Json
+from workbench.views.edits import plan_change_texts
 from workbench.views.labels import Labels
-from workbench.views.markup import draw, joined, step_name
+from workbench.views.markup import draw, step_name
 from workbench.views.plan import PlanView, problem_text, steps
-from workbench.views.plan_graph import count_changes, plan_changes, plan_graph
+from workbench.views.plan_graph import count_changes, plan_graph
 from workbench.widgets.draft import Draft, RunPlan, suggest_fix
 from workbench.widgets.form import Fields, Message, fold, step_names, toggle
 from workbench.widgets.panel import Event, Panel, Pick, display_if
@@ -359,25 +360,14 @@ class PlanEditor(Panel):
         labels = self.labels
         view = self._view(changes)
         self.list.show(plan_graph(view) if self._graph else steps(view))
-        self.bar.show(
-            draw(
-                "plan.bar",
-                labels,
-                draft=self._draft,
-                editable=self._editable,
-                graph=self._graph,
-                edits=count_changes(changes),
-            )
-        )
+        look = {"draft": self._draft, "editable": self._editable, "graph": self._graph}
+        self.bar.show(draw("plan.bar", labels, edits=count_changes(changes), **look))
         general = [problem_text(fault, labels) for fault in self.problems if not fault["step_id"]]
-        self.below.show(
-            joined(
-                [
-                    draw("plan.faults", labels, problems=general),
-                    plan_changes(changes, self._draft.base.version, labels),
-                ]
-            )
-        )
+        below = draw("plan.faults", labels, problems=general)
+        if texts := [*plan_change_texts(changes, labels)]:
+            version = self._draft.base.version
+            below += draw("plan.changes", labels, version=version, texts=texts)
+        self.below.show(below)
         messages: dict[str, list[Message]] = {}
         for fault in self.problems:
             concerned = (fault["step_id"], *fault["values"].get("path", ()))

@@ -380,7 +380,7 @@ def test_each_pause_is_played_both_ways_and_a_threshold_has_a_bound(place: Path,
 def test_the_configurations_are_drawn(place: Path, wb: Workbench) -> None:
     named = [{**question, "gold": ["mill.md"]} for question in QUESTIONS]
     done = wb.experiments.run(spec(place, name="drawn", questions=named, grid={"max_iterations": [1, 2]}))
-    for kind, count in {"cost": 2, "parallel": 2, "slice": 2, "questions": 3, "hidden": 3}.items():
+    for kind, count in {"cost": 2, "parallel": 2, "questions": 3, "hidden": 3}.items():
         picture = done.figure(kind)
         assert len(picture.to_frame()) == count and picture.data, kind
     assert list(done.figure("hidden").to_frame()["hidden"]) == [0, 0, 0], "the only document is the first"

@@ -220,12 +220,16 @@ MATHS, LEAF = SAMPLES / "离散数学.canvas", SAMPLES / "photosynthesis.canvas"
 
 
 @pytest.mark.parametrize("path", [MATHS, LEAF], ids=["maths", "leaf"])
-def test_no_edge_runs_over_a_node_and_no_label_over_a_node_or_another_label(path):
+def test_no_edge_runs_over_a_node_and_each_label_is_on_its_line_and_over_no_node_or_label(path):
     canvas = reading.Canvas(path.read_text(encoding="utf-8"))
     cards = [_patch(node, 3) for node in canvas.nodes.values() if node["type"] != "group"]
     routes = [(canvas.edges[i], way) for i, way in ways(canvas.edges.values(), canvas.nodes, cards, 3).items()]
     assert not [1 for _, way in routes for line in _lines(way, 0) for card in cards if line.meets(card)]
-    labels = [Patch(*at, width(label, 11) * 3, 13 * 3) for at, label, far in _words(routes, cards, [], 3) if not far]
+    words = list(_words(routes, cards, [], 3))
+    lines = [(edge.get("label"), line) for edge, way in routes for line in _lines(way, 9)]
+    on_line = [any(own == label and Patch(*at, 1, 1).meets(line) for own, line in lines) for at, label, _ in words]
+    assert all(on_line) and len(words) > 0.7 * sum(bool(edge.get("label")) for edge, _ in routes)
+    labels = [Patch(*at, width(label, 11) * 3, 9 * 3) for at, label, far in words if not far]
     assert not [1 for label in labels for card in cards if label.meets(card)]
     assert not [1 for label in labels for other in labels if other is not label and label.meets(other)]
 

@@ -93,19 +93,6 @@ def by_hiddenness(table: DataFrame, title: str) -> Picture:
     )
 
 
-def slices(table: DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
-    """Draw each value of each parameter, with the figures of the configurations that have it."""
-    values: Any = [
-        sorted(f"{name}={value}" for name, value in variant.items()) for variant in variants
-    ]
-    each = (
-        table.assign(value=values).explode("value").dropna(subset=["value"]).sort_values("value")
-    )
-    under = "a point is a configuration: values that matter lie apart"
-    points = _points(each, "value", measure, "configuration")
-    return picture(_rows(table), points, title, under, 420, **_axes("", f"{measure}, %"))
-
-
 def _points(table: DataFrame, x: str, y: str, name: str, **more: Any) -> Sequence[Any]:
     colours = [COLOURS["run-fill"]]
     return express.scatter(

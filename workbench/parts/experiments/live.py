@@ -11,7 +11,7 @@ from IPython.display import display
 
 from workbench.state import Data
 from workbench.views.labels import Labels
-from workbench.views.markup import badge, el
+from workbench.views.markup import draw
 from workbench.widgets.panel import CellRoot
 from workbench.widgets.runs import RunTable
 
@@ -90,9 +90,7 @@ class Live(CellRoot):
         if status == "failed":  # also after the next cell
             self._going = status
         word = f"{self._experiment.name}: {self._labels(status)}"
-        shown = el(
-            "span.wb-status", badge(status, word, self._labels), role="status", aria_live="polite"
-        )
+        shown = draw("parts.announced", status=status, text=word, labels=self._labels)
         self.state.value = str(shown)
 
     def _open(self, request: Data) -> None:

@@ -274,8 +274,8 @@ class Results(Cells):
 
         Args:
             kind: ``cost``: quality against seconds, with the front that none beats; ``parallel``: parameters and
-                figure of each; ``slice``: figures by each value; ``questions``: each question in the first
-                configuration and another; ``hidden``: how it turned, by how hidden its gold documents are.
+                figure of each; ``questions``: each question in the first configuration and another; ``hidden``: how it
+                turned, by how hidden its gold documents are.
             configuration: the other one of ``questions`` and ``hidden``.
 
         Raises:
@@ -299,11 +299,7 @@ class Results(Cells):
             return figures.by_hiddenness(
                 pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name
             )
-        draws = {
-            "cost": figures.quality_and_cost,
-            "parallel": figures.parallel,
-            "slice": figures.slices,
-        }
+        draws = {"cost": figures.quality_and_cost, "parallel": figures.parallel}
         if kind not in draws:
             raise WorkbenchError(
                 f"No figure {kind!r}. Known: {', '.join(draws)}, questions, hidden."

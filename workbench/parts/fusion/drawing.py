@@ -36,7 +36,7 @@ Route = tuple[Data, Sequence[Point]]
 _INK = dict(
     zip(
         COLORS.values(),
-        ("#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"),
+        ["#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"],
         strict=True,
     )
 )  # readable on white and on black
@@ -52,8 +52,6 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
         :MOST_DRAWN
     ]
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
-    note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
-    cards = [node for node in nodes if node["type"] != "group"]
     corners = [
         (node["x"] + end * node["width"], node["y"] + end * node["height"])
         for node in nodes
@@ -72,37 +70,26 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     )
     wide = right - left
     high = low - top
-    frame = {
-        "left": left,
-        "top": top,
-        "wide": wide,
-        "high": high,
-        "scale": min(_SCALE, _WIDEST / max(wide, high)),
-    }
-    values = {
-        "nodes": nodes,
-        "cards": cards,
-        "routes": routes,
-        "radius": 8 * unit,
-        "label": lambda edge: node_text(edge, "label"),
-        "words": words,
-        "ink": _ink,
-        "parts": title_and_text,
-        "tip": 9 * unit,
-    }
-    return el(
-        "div",
-        zoomable(draw("canvas.picture", name=_counted(canvas, labels), **frame, **values)),
-        note,
+    picture = draw(
+        "canvas.picture",
+        name=_counted(canvas, labels),
+        scale=min(_SCALE, _WIDEST / max(wide, high)),
+        frame=(left, top, wide, high),
+        nodes=nodes,
+        routes=routes,
+        words=words,
+        unit=unit,
+        ink=_ink,
+        parts=title_and_text,
+        text=node_text,
     )
+    return draw("canvas.drawn", labels, picture=zoomable(picture), hidden=hidden)
 
 
 def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels, order: int = 1) -> Markup:
     """Return the picture with tables next to it, or below it where there is no room; ``order`` -1 puts them first."""
-    style = f"flex:1 1 340px;max-height:{400 if order < 0 else 680}px;overflow:auto;order:{order}"
-    tables = el("div", Markup(page_html(blocks, labels)), style=style)
-    picture = el("div", drawn(canvas, labels), style="flex:2 1 640px;min-width:0")
-    return el("div", picture, tables, style="display:flex;flex-wrap:wrap;gap:16px")
+    tables = page_html(blocks, labels)
+    return draw("canvas.beside", picture=drawn(canvas, labels), tables=tables, order=order)
 
 
 def _counted(canvas: Canvas, labels: Labels) -> str:
@@ -125,29 +112,34 @@ def _borders(canvas: Canvas, thick: float) -> Iterator[Patch]:
 
 
 def _words(
-    routes: Sequence[Route], boxes: Iterable[Patch], borders: Sequence[Patch], unit: float
+    routes: Sequence[Route], boxes: Iterable[Patch], borders: Iterable[Patch], unit: float
 ) -> Iterator[tuple[Point, str, bool]]:
-    """Yield place and label of each edge: clear of nodes, edges and other labels, or true where there is no room.
+    """Yield place and label of each edge, on its own line and clear of nodes and other labels; none without room.
 
-    Borders of groups are crossed only where there is no other place.
+    True is a label with room only where the picture is not fitted to a page. Other edges and borders of groups are
+    crossed only where there is no other place.
     """
     lines = [_lines(way, 3 * unit) for _, way in routes]
-    taken = [*boxes, *(Patch(*way[-1], 12 * unit, 12 * unit) for _, way in routes)]
-    for number, (edge, _) in enumerate(routes):
-        if label := cut(node_text(edge, "label"), 60):
-            long = sorted(lines[number], key=lambda line: -line.wide - line.high)
-            aside = width(label, 11) / 2 + 8
-            places = [
-                (line.x + share * line.wide + dx * unit, line.y + share * line.high + dy * unit)
-                for dx, dy in ((0, 0), (aside, 0), (-aside, 0), (0, -9), (0, 9))
-                for line in long
-                for share in (0, -0.2, 0.2, -0.4, 0.4)
-            ]
-            others = [*chain(taken, *lines[:number], *lines[number + 1 :])]
-            at = free_patch(label, places, [*others, *borders], 11 * unit)
-            at = at or free_patch(label, places, others, 11 * unit)
-            taken += [at] if at else []
-            yield at[:2] if at else places[0], label, not at
+    lengths = [sum(line.wide + line.high for line in way) for way in lines]
+    ends = [Patch(*way[-1], 12 * unit, 12 * unit) for _, way in routes]
+    taken = [*boxes]
+    # the short have few places
+    for number in sorted(range(len(routes)), key=lengths.__getitem__):
+        label = cut(node_text(routes[number][0], "label"), 60)
+        long = sorted(lines[number], key=lambda line: -line.wide - line.high)
+        places = [
+            (line.x + line.wide * tenths / 10, line.y + line.high * tenths / 10)
+            for tenths in sorted(range(-4, 5), key=abs)
+            for line in long
+        ]
+        others = chain(*lines[:number], *lines[number + 1 :])
+        clear = [*taken, *ends]
+        tries = [([*clear, *others, *borders], unit), (clear, unit), (taken, 1 / _SCALE)]
+        for obstacles, scale in tries if label else ():
+            if at := free_patch(label, places, obstacles, 11 * scale, 0.9):
+                taken.append(at)
+                yield at[:2], label, scale < unit
+                break
 
 
 def _patch(node: Data, unit: float) -> Patch:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, clipped, columns, one_line
 from workbench.views.labels import Labels, labels_for
@@ -176,7 +174,7 @@ def panel(
             "memory.panel",
             labels,
             told=words,
-            tables=Markup(tables),
+            tables=tables,
             parts=recalled,
             current=current,
             undo=undo,

@@ -118,6 +118,15 @@ def score_text(score: float) -> str:
     return "<0.01" if 0 < score < 0.005 else f"{score:.2f}"
 
 
+def percent(share: float) -> str:
+    """Return a share for people.
+
+    >>> percent(0), percent(0.004), percent(0.414)
+    ('0%', '<1%', '41%')
+    """
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
 def milliseconds(value: float) -> str:
     """Return a duration for people.
 

@@ -1,13 +1,10 @@
-"""Notes of the code in words: edits and their authors, reasons for skipped steps, the costs of a run."""
+"""Notes of the code in words: authors of edits, reasons for skipped steps, the costs of a run."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from workbench.plans import plan_edit
 from workbench.state import Data
 
 if TYPE_CHECKING:
@@ -15,7 +12,6 @@ if TYPE_CHECKING:
 
 
 _PARTS = (("retrieval_s", "retrieval_took"), ("generation_s", "generation_took"))
-_SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
 _REASONS = (
     (r"not needed", "skip_not_needed"),
     (r"stopped by the reviewer", "stopped_by_reviewer"),
@@ -26,29 +22,6 @@ _REASONS = (
     (r"(?P<step>\S+) was skipped", "skip_after_skipped"),
     (r"(?P<tool>\S+) took longer than (?P<n>\S+) s", "took_longer"),
 )
-
-
-def plan_edit_text(edit: Mapping[str, Sequence[str]]) -> str:
-    """Return the steps that an edit adds, changes and removes.
-
-    >>> plan_edit_text({"added": ["step_3"], "changed": ["step_0"], "removed": []})
-    '+step_3 ~step_0'
-    """
-    return " ".join(f"{sign}{name}" for kind, sign in _SIGNS for name in edit[kind])
-
-
-def edit_texts(edits: Data, proposal: Data, labels: Labels) -> list[str]:
-    """Return each edit as a name and its value; a plan by its differences to the proposed one.
-
-    Args:
-        edits: of a decision.
-        proposal: of the decision.
-        labels: the words.
-    """
-    return [
-        f"{field_label(name, labels)}{labels('colon')}{_edit_value(name, value, proposal)}"
-        for name, value in edits.items()
-    ]
 
 
 def field_label(name: str, labels: Labels) -> str:
@@ -107,20 +80,6 @@ def reason_text(reason: str, labels: Labels) -> str:
         if match := re.fullmatch(pattern, reason):
             return labels(key, **match.groupdict())
     return labels.get(reason, reason)  # why the retrieval stopped is a word of its own
-
-
-def _edit_value(name: str, value: Any, proposal: Data) -> str:
-    if name == "plan" and isinstance(value, Mapping):
-        return plan_edit_text(plan_edit(proposal.get("plan"), value))
-    if name == "next_steps" and isinstance(value, list):
-        return " ".join(f"+{step['step_id']}" for step in value)
-    if name == "sections" and isinstance(value, list):
-        return " · ".join(
-            f"{section.get('section_id', '')} {section['title']}".strip() for section in value
-        )
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def duration_text(figures: Data, labels: Labels) -> str:

@@ -1,0 +1,57 @@
+"""The family of a run: what it was made from, and what was made of that, each with what was changed."""
+
+from __future__ import annotations
+
+from workbench.plans import Plan
+from workbench.records.figures import figures
+from workbench.records.tape import begun
+from workbench.runs.recording import Recording, recorded
+from workbench.settings import flatten_settings
+from workbench.state import Json
+
+
+def family(run: Recording) -> list[Json]:
+    """Return a line (``wb.runs.lines``) per run of a family, oldest first; of a run without relatives only its own.
+
+    Each has its ``changes``, its ``seconds`` of work and its ``tokens``.
+    """
+    listed = run._workspace.runs
+    [line] = run._work.lines([run.run_id])
+    root = (line["origins"] or [run.run_id])[-1]
+    lines = [*run._work.lines([root]), *reversed(listed.lines(100, origin=root))]
+    runs = {line["run_id"]: recorded(run, line["run_id"]) for line in lines}
+    for line in lines:
+        fork = runs[line["run_id"]]
+        origin = runs.get(line["origin"])
+        line["changes"] = changes(origin, fork) if origin else {}
+        line["seconds"] = figures({"records": fork.records, "log": fork.log})["total_s"]
+        line["tokens"] = listed.costs(fork.run_id)["tokens"]
+    return lines
+
+
+def changes(origin: Recording, fork: Recording) -> Json:
+    """Return what was edited for a fork, by the name of the edit: what it was, and what it is.
+
+    A ``plan`` is as ``Plan.diff`` has it, against the version that it is most like; a ``decision`` is the review
+    point and what the fork decided there, None where it has not.
+    """
+    before = origin.options
+    after = fork.options
+    edited = after.get("edited", [])
+    changed: Json = {name: [before.get(name) or {}, after.get(name)] for name in edited}
+    if "query" in changed:
+        changed["query"] = [origin.message, fork.message]
+    if "settings" in changed:
+        saved = [begun(run.tape()).get("settings", {}) for run in (origin, fork)]
+        changed["settings"] = [flatten_settings(settings) for settings in saved]
+    if "plan" in changed and "at" not in changed:
+        plan = Plan.load(after["plan"])
+        versions = (version["plan"].diff(plan) for version in origin.plans)
+        changed["plan"] = min(versions, key=lambda diff: len(str(diff)), default={})
+    if {"at", "decision"} & {*edited}:
+        number = len(after["decisions"]) - bool({"plan", "decision"} & {*edited})
+        decided = fork.decisions[number:]
+        places = [decision["review_id"] for decision in (*decided, *origin.decisions[number:])]
+        changed = {k: v for k, v in changed.items() if k not in ("at", "plan", "decision")}
+        changed["decision"] = [next(iter(places), ""), next(iter(decided), None)]
+    return changed

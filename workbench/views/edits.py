@@ -1,0 +1,77 @@
+"""Edits in words: of a plan, of a decision."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from workbench.plans import Plan
+from workbench.state import Data
+from workbench.views.labels import Labels
+from workbench.views.labels.sentences import field_label
+from workbench.views.markup import cut, step_name
+from workbench.views.plan import item_text
+
+_TITLES = ("form", "input", "field", "role")
+"""The beginnings of the labels of fields: of a step, of its tool, of an answer; and the model of a role."""
+
+
+def decision_texts(decision: Data, labels: Labels) -> list[str]:
+    """Return the edits of a decision, and what was said with it."""
+    quoted = [f"“{text}”" for text in (decision["message"], decision["note"]) if text]
+    return [*edit_texts(decision["edits"], decision["proposal"], labels), *quoted]
+
+
+def edit_texts(edits: Data, proposal: Data, labels: Labels) -> list[str]:
+    """Return each edit as a name and its value; a plan by its differences to the proposed one.
+
+    Args:
+        edits: of a decision.
+        proposal: of the decision.
+        labels: the words.
+    """
+    return [
+        f"{field_label(name, labels)}{labels('colon')}{_edit_value(name, value, proposal, labels)}"
+        for name, value in edits.items()
+    ]
+
+
+def _edit_value(name: str, value: Any, proposal: Data, labels: Labels) -> str:
+    if name == "plan" and proposal.get("plan"):
+        changes = Plan.load(proposal["plan"]).diff(Plan.load(value))
+        return labels("semicolon").join(plan_change_texts(changes, labels))
+    if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+        return " · ".join(str(item.get("title", item.get("step_id"))) for item in value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def plan_change_texts(changes: Data, labels: Labels) -> Iterator[str]:
+    """Yield one text per changed step of ``Plan.diff``."""
+    for step_id, fields in changes.get("changed", {}).items():
+        lines = labels("comma").join(field_changes(fields, labels))
+        yield f"{step_name(step_id)}{labels('colon')}{lines}"
+    for kind, sign in (("added", "+"), ("removed", "−")):
+        yield from (f"{sign} {step_name(step_id)}" for step_id in changes.get(kind, ()))
+
+
+def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:
+    """Yield one line per changed field of a step; only the differing part of its budget and its tool's input."""
+    for name, (old, new) in fields.items():
+        pairs = {name: (old, new)}
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            pairs = {key: (old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])}
+        for key, (before, after) in pairs.items():
+            if before != after:
+                words = (f"{kind}_{key.removeprefix('models.')}" for kind in _TITLES)
+                title = next((labels(word) for word in words if labels.get(word, "")), key)
+                old = "" if before is None else f"{_brief(before, labels)} → "
+                yield step_name(f"{title}{labels('colon')}{old}{_brief(after, labels)}")
+
+
+def _brief(value: Any, labels: Labels) -> str:
+    if value in (None, [], ""):
+        return labels("plan_nothing")
+    return cut(labels("comma").join(map(item_text, value)) if isinstance(value, list) else value)
