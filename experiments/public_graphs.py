@@ -291,7 +291,7 @@ def measure(row: dict, folder: Path) -> dict[str, Any]:
     prepare(row, folder)
     with tempfile.TemporaryDirectory() as place, Workbench.open(place) as wb:
         agent = wb.record(row["graph"])
-        run = agent.ask(row["input"], config=row.get("config"))
+        run = agent.ask(row["input"], config={"configurable": row.get("config", {})})
         pauses = 0
         while run.status == "paused" and pauses < MOST_PAUSES:
             answer = row.get("answer", "ok")

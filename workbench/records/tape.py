@@ -202,7 +202,6 @@ class Tape:
         self._store = store
         self._lock = threading.Lock()
         self._fresh = list[Effect]()
-        self._calls: dict[str, Effect] | None = None
         self._by_key: dict[str, list[Effect]] = defaultdict(list)
         sources = [list(effects) for effects in sources]
         pairs = [(result_name(e), e) for e in chain(*sources)] if results else []
@@ -251,19 +250,21 @@ class Tape:
         if self._store is None:
             return
         with self._lock:
-            self._fresh.append(effect)
-            if effect.kind == "model" and self._calls is not None:
+            if effect.kind == "model":
                 self._calls[effect.key] = effect
+            self._fresh.append(effect)
 
     def calls(self) -> list[Effect]:
         """Return the calls of models that this run has made so far, or has from another tape."""
         with self._lock:
-            # Pages are unpacked once; from then on `keep` adds each new call under the same lock.
-            if self._calls is None:
-                pages = self._store.pages(self.run_id) if self._store else ()
-                effects = chain(*map(unpacked, pages), self._fresh)
-                self._calls = {effect.key: effect for effect in effects if effect.kind == "model"}
             return list(self._calls.values())
+
+    @cached_property
+    def _calls(self) -> dict[str, Effect]:
+        """Of a run that continues, those of its pages; ``keep`` adds each new call under the same lock."""
+        pages = self._store.pages(self.run_id) if self._store else ()
+        effects = chain(*map(unpacked, pages))
+        return {effect.key: effect for effect in effects if effect.kind == "model"}
 
     def take(self, wanted: Effect) -> Effect | None:
         """Return what the tape has for an effect without a value, and keep it; None where it has nothing."""
@@ -422,21 +423,16 @@ def _tool_calls(store: RunStore, run_id: str) -> Iterator[Effect]:
         if "effect" in record:
             ref = record["raw_output_ref"]
             value = {"record": record, "body": store.body(run_id, ref) if ref else None}
-            replayed = record.get("replayed", False)
-            seconds = record["duration_ms"] / 1000
             parts = call_parts(record["effect"])
-            step_id = record["step_id"]
-            edited = EDITED in parts
             yield Effect(
                 "tool",
                 record["tool"],
                 parts,
                 value,
-                seconds,
-                0,
-                replayed,
-                at=step_id,
-                edited=edited,
+                record["duration_ms"] / 1000,
+                replayed=record.get("replayed", False),
+                at=record["step_id"],
+                edited=EDITED in parts,
             )
 
 

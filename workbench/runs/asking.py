@@ -194,12 +194,8 @@ def _decisions(value: Any) -> list[Any] | None:
     return rows
 
 
-def _prompts(value: Any, info: ValidationInfo) -> Json:
-    return own_prompts(value, _from_context(info, "prompts"))
-
-
-def _date(value: Any, info: ValidationInfo) -> str:
-    return iso_date(str(info.field_name), value)
+_DATE = BeforeValidator(lambda value, info: iso_date(str(info.field_name), value))
+_PROMPTS = BeforeValidator(lambda value, info: own_prompts(value, _from_context(info, "prompts")))
 
 
 def _from_context(info: ValidationInfo, name: str) -> Any:
@@ -225,10 +221,10 @@ class RunOptions(BaseModel):
     """``kb:agent:mode``, which then decides how is searched; several are asked in one run."""
     thresholds: Annotated[dict[str, float], BeforeValidator(checked_thresholds)] = {}
     """``min_evidence`` and ``min_top_score`` in place of the intent's."""
-    as_of: Annotated[str, BeforeValidator(_date)] = ""
+    as_of: Annotated[str, _DATE] = ""
     """The date as of which is asked, as "2003" or "2003-05-01": documents with a later ``valid_from`` (else a later
     date) or an earlier ``valid_to`` are left out. "" takes it from the question ("as of 2003")."""
-    known: Annotated[str, BeforeValidator(_date)] = ""
+    known: Annotated[str, _DATE] = ""
     """The date by which documents are to have been known, by their ``known_since``."""
     reviewer: Callable[..., Any] | None = None
     """Answers at the review points in place of a person."""
@@ -239,7 +235,7 @@ class RunOptions(BaseModel):
     ] = {}
     """A chat model for each role that is to have another than the settings say, by its name or as a LangChain object;
     ``"rules"`` keeps its deterministic default, and ``"all"`` means every role."""
-    prompts: Annotated[Json, BeforeValidator(_prompts)] = {}
+    prompts: Annotated[Json, _PROMPTS] = {}
     """Prompts for this run alone, as ``wb.prompts`` takes them."""
     plan: Annotated[Json | None, BeforeValidator(_plan)] = None
     """The first plan, in place of the planner's."""

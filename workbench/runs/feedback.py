@@ -118,7 +118,12 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         raise RunError(
             f"good is {shown(good)}. Give True, False, or None to take back what was said."
         )
-    about = {"query": run.message, "thread_id": run.run_id, "agent_type": _agent_type(run)}
+    from workbench.graphs.route import read_workers  # it brings LangGraph
+
+    route = run.state.get("route_decision")
+    workers = read_workers(route["worker_name"]) if route else ()
+    agent_type = ",".join(dict.fromkeys(worker.agent_type for worker in workers))
+    about = {"query": run.message, "thread_id": run.run_id, "agent_type": agent_type}
     try:
         conversations.add_feedback(message_id, good, **about, metadata=metadata, key=key)
     except WorkbenchError:
@@ -143,17 +148,6 @@ def _read(row: Data) -> Feedback:
     }
     own = {name: row[column] for name, column in renamed.items()}
     return Feedback(**columns, **own, **row["metadata"])  # type: ignore[typeddict-item]
-
-
-def _agent_type(run: Recording) -> str:
-    route = run.state.get("route_decision")
-    from workbench.graphs.route import read_workers  # it brings LangGraph
-
-    if route:
-        return ",".join(
-            dict.fromkeys(worker.agent_type for worker in read_workers(route["worker_name"]))
-        )
-    return ""
 
 
 def _checked(labels: Data) -> Json:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import dropwhile
 from typing import Any, NotRequired, TypedDict
 
 from pydantic import SecretStr, ValidationError
@@ -17,7 +18,7 @@ from workbench.graphs.reviewers import repeat_answer
 from workbench.models.wire import hidden
 from workbench.plans import Plan
 from workbench.records.store import RunRow
-from workbench.records.tape import Effect, answered, read
+from workbench.records.tape import answered, read
 from workbench.runs.recording import Recording, asked_dates
 from workbench.settings import Settings, all_settings, merge_settings, models_by_role
 from workbench.state import Data, Decision, Json
@@ -287,17 +288,12 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
         seconds[name] = round(sum(taken[step_id] for step_id in plan.critical_path(taken)), 3)
     basis = sum(len(history.get(row["tool"], ())) for row in rows if row["runs"])
     estimate = Forecast(steps=rows, seconds=seconds, basis=basis)
-    if (tokens := _tokens_after(effects)) and basis:
+    # what models read and wrote after the first step: for a reflection, for an answer
+    later = dropwhile(lambda effect: effect.kind != "tool", effects)
+    tokens = sum(effect.tokens for effect in later if effect.kind in ("model", "handler"))
+    if tokens and basis:
         estimate["tokens"] = tokens
     return estimate
-
-
-def _tokens_after(effects: Sequence[Effect]) -> int:
-    """Return what models read and wrote after the first step: for a reflection, for an answer."""
-    first = next(
-        (place for place, effect in enumerate(effects) if effect.kind == "tool"), len(effects)
-    )
-    return sum(effect.tokens for effect in effects[first:] if effect.kind in ("model", "handler"))
 
 
 def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:

@@ -143,10 +143,6 @@ class WorkspaceRuns:
         """Keep what a person has typed or chosen and not sent; it is there again after a restart."""
         self._work.driver(run_id).runs.save_draft(run_id, name, text)
 
-    def failure(self, run_id: str) -> BaseException | None:
-        """Return with what a run failed in this process; None where it has not."""
-        return self._work.failure(run_id)
-
     def __contains__(self, run_id: str) -> bool:
         return self._work.driver(run_id).runs.has(run_id)
 

@@ -34,12 +34,13 @@ from workbench.ports import (
 )
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
-from workbench.records.tape import RULES, Effect, Tape, read
+from workbench.records.tape import RULES, Effect, Tape, begun, read
 from workbench.settings import ROLES, Settings, merge_settings
 from workbench.state import Data, Json
 from workbench.text import detect_language
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
+from workbench.views.markup import cut
 
 READS = {name for name in vars(KnowledgeBase) if not name.startswith("_")}
 READS -= {"warm", "reading", "fingerprint", "enricher"}
@@ -55,23 +56,15 @@ def taped(context: Context, tape: Tape) -> Context:
         corpora=context.knowledge,
         conversations=cast(Conversations, TapedConversations(context.conversations, tape)),
         memory=TapedMemory(context.memory, tape),
-        clock=context.clock if tape.mode != "replay" else StillClock(begun(tape)),
+        clock=context.clock if tape.mode != "replay" else StillClock(begun(tape.known)["clock"]),
     )
-
-
-def begun(tape: Tape) -> datetime:
-    """Return when the recorded run began."""
-    clock = next(
-        effect for effect in tape.known if (effect.kind, effect.name) == ("begin", "clock")
-    )
-    return datetime.fromisoformat(clock.value)
 
 
 class StillClock:
     """A clock that reads no clock: it begins where the recorded run began, and each look is a microsecond later."""
 
-    def __init__(self, began: datetime):
-        self._began = began
+    def __init__(self, began: str):
+        self._began = datetime.fromisoformat(began)
         self._looks = 0
 
     def now(self) -> datetime:
@@ -170,7 +163,7 @@ class TapedBase:
             effect = self._tape.take(Effect("knowledge", name, parts, None))
             if effect is None:
                 raise KnowledgeError(
-                    f"{self.name!r} is not in this workspace, and the tape has no {method} of {_short(arguments)}. "
+                    f"{self.name!r} is not in this workspace, and the tape has no {method} of {cut(arguments, 80)}. "
                     f"Add the corpus: workbench kb add {self.name} PATH..."
                 )
             return effect.value
@@ -243,11 +236,6 @@ class TapedMemory:
         return ""
 
 
-def _short(arguments: Sequence[Any]) -> str:
-    text = json.dumps(list(arguments), ensure_ascii=False)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 _OUTSIDE = re.compile(r".*_(?:url|path|endpoint)|lang|prices|vector_store")
 """Settings of where servers and files are, and how things are shown: none of it decides what a run does."""
 
@@ -275,7 +263,7 @@ def run_context(
     spec = options.get("tape") or {"mode": "live", "sources": []}
     sources = [read(store, source) for source in spec["sources"]]
     tape = Tape(store, row["run_id"], spec["mode"], sources, options.get("results", {}))
-    begin = {e.name: e.value for e in tape.known if e.kind == "begin"}
+    begin = begun(tape.known)
     settings = _settings(ports.settings, begin.get("settings", {}), options.get("settings", {}))
     prompts = Prompts(saved={**begin.get("prompts", {}), **options.get("prompts", {})})
     day = str(begin.get("clock", row["created_at"]))[:10]
@@ -284,6 +272,8 @@ def run_context(
         context = _sealed(context, tape, begin)
     else:
         context = replace(context, models=models_for(settings), planner=planner_for(settings))
+    # whole: a later version of the package has others
+    used = [prompts.for_language(r, detect_language(row["message"])) for r in context.models]
     for name, value in (
         ("settings", public(settings)),
         ("clock", row["created_at"]),
@@ -291,7 +281,7 @@ def run_context(
         ("ids", {"run_id": row["run_id"], "conversation_id": row["conversation_id"]}),
         ("tools", described(context.tools)),
         ("versions", versions()),
-        *([("prompts", _used_prompts(context, row["message"]))] if context.models else []),
+        *([("prompts", {p.name: p.dump() for p in used})] if context.models else []),
         *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
         *([("parts", sorted(context.parts))] if context.parts else []),
     ):
@@ -337,27 +327,18 @@ def reviewer_of_run(store: RunStore, run_id: str) -> Reviewer | None:
 
 def described(tools: Mapping[str, Tool]) -> Json:
     """Return the tools of a run by name; of custom ones as much as a replay needs where they are not registered."""
-    return {name: None if name in BUILT_IN else _outside(tools[name]) for name in tools}
-
-
-def _outside(tool: Tool) -> Json:
     return {
-        "description": tool.description,
-        "parallel": tool.parallel,
-        "intents": sorted(tool.intents),
-        "inputs": {
-            name: field.is_required() for name, field in tool.input_schema.model_fields.items()
-        },
-        "outputs": list(tool.output_schema.model_fields),
+        name: None
+        if name in BUILT_IN
+        else {
+            "description": tool.description,
+            "parallel": tool.parallel,
+            "intents": sorted(tool.intents),
+            "inputs": {n: f.is_required() for n, f in tool.input_schema.model_fields.items()},
+            "outputs": list(tool.output_schema.model_fields),
+        }
+        for name, tool in tools.items()
     }
-
-
-def _used_prompts(context: Context, message: str) -> Json:
-    """Return the prompts of the roles that ask a model, whole: a later version of the package has others."""
-    prompts = [
-        context.prompts.for_language(role, detect_language(message)) for role in context.models
-    ]
-    return {prompt.name: prompt.dump() for prompt in prompts}
 
 
 def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:

@@ -17,14 +17,7 @@ from workbench.records.proposals import MARKS
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun, places, read
 from workbench.runs.calls import Calls, model_calls
-from workbench.state import (
-    Citation,
-    Decision,
-    ExecutionRecord,
-    Json,
-    Reflection,
-    RetrievalResult,
-)
+from workbench.state import Citation, Decision, ExecutionRecord, Json, Reflection, RetrievalResult
 from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.labels import labels_for, score_text
 from workbench.views.markup import cut
@@ -209,28 +202,10 @@ class Recording(StoredRun, Extended):
         """Return one row per attempt, by start."""
         import pandas
 
-        rows = [
-            {
-                **{
-                    key: r[key]
-                    for key in (
-                        "step_id",
-                        "attempt",
-                        "iteration",
-                        "tool",
-                        "status",
-                        "duration_ms",
-                        "error",
-                    )
-                },
-                **{
-                    key: r["output_summary"][key]
-                    for key in ("evidence_count", "context_length", "top_score")
-                },
-            }
-            for r in self.records
-        ]
-        return pandas.DataFrame(rows)
+        names = ("step_id", "attempt", "iteration", "tool", "status", "duration_ms", "error")
+        summary = ("evidence_count", "context_length", "top_score")
+        rows = [record | record["output_summary"] for record in self.records]
+        return pandas.DataFrame(rows, columns=[*names, *summary])
 
     # its tape
 

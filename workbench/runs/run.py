@@ -11,7 +11,7 @@ import json
 import queue
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, ValidationError
@@ -36,9 +36,6 @@ from workbench.views.knowledge import MENTION, Around
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.timeline import when
-
-if TYPE_CHECKING:
-    from workbench.views.drawing import Drawing
 
 
 class Run(Recording):
@@ -310,19 +307,15 @@ def replaced_result(run: Recording, at: str, result: Any) -> Json:
     if effect.kind == "tool":
         value: Any = _tool_value(run, at, effect, result)
     elif effect.kind == "model":
-        value = _reply(effect, result)
+        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        value = {name: reply for name, reply in effect.value.items() if name != "error"}
+        value |= {"chunks": [text]} if "chunks" in value else {"text": text}
     else:
         value = result
     try:
         return {result_name(effect): json.loads(json.dumps(value, allow_nan=False))}
     except (TypeError, ValueError) as error:
         raise RunError(f"The result of {at} is no JSON: {error}.") from None
-
-
-def _reply(effect: Effect, result: Any) -> Json:
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    value = {name: reply for name, reply in effect.value.items() if name != "error"}
-    return {**value, **({"chunks": [text]} if "chunks" in value else {"text": text})}
 
 
 def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:

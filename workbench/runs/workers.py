@@ -115,7 +115,7 @@ RUNS_IN_MEMORY = 50
 _POLL_S = 0.1
 _PATIENCE_S = 10.0
 _ENDED = ("done", "failed", "cancelled")
-_HINTS = {
+HINTS = {
     "interrupted": " Its process died; continue with `resume`, without an answer.",
     "failed": " Continue with `resume`, without an answer.",
 }
@@ -193,20 +193,19 @@ class Work:
 
     def holder(self, run_id: str) -> str | None:
         """Return who works on the run, in words: process, host, since when its workspace is open; None without one."""
-        owner = self.driver(run_id).runs.get(run_id)["owner"]
+        return self._holder(self.driver(run_id).runs.get(run_id)["owner"])
+
+    def _holder(self, owner: str | None) -> str | None:
         return self.lease.holder(owner) if owner and self.lease.alive(owner) else None
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
         rows = self.durable.runs.lines(run_ids)
         for row in rows:
-            owner, row["holder"] = row.pop("owner"), None
+            row["holder"] = self._holder(row.pop("owner"))
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now
                     row["status"] = self.status(row["run_id"])
-                row["holder"] = (
-                    self.lease.holder(owner) if owner and self.lease.alive(owner) else None
-                )
         return rows
 
     def pending(self, run_id: str) -> Json | None:
@@ -373,7 +372,7 @@ class Work:
         ):
             self.resume(run_id)
             return
-        hint = f" {self._taken_by(row)}" if status == "running" else _HINTS.get(status, "")
+        hint = f" {self._taken_by(row)}" if status == "running" else HINTS.get(status, "")
         raise NotPaused(f"Run {run_id} is {status}: it waits for no answer.{hint}")
 
     def resume(self, run_id: str) -> None:
@@ -573,12 +572,8 @@ class Work:
         return self._private
 
     def _snapshot(self, run_id: str, subgraphs: bool = False) -> Any:
-        async def look() -> Any:
-            return await self.driver(run_id).graph.aget_state(
-                self._config(run_id), subgraphs=subgraphs
-            )
-
-        return self.loop.call(look())
+        graph = self.driver(run_id).graph
+        return self.loop.call(graph.aget_state(self._config(run_id), subgraphs=subgraphs))
 
     def _config(self, run_id: str) -> Json:
         return {"configurable": {"thread_id": run_id}, "max_concurrency": self._max_concurrency}

@@ -121,6 +121,11 @@ class Kind:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+def style(words: str) -> Any:
+    """A config that says how to write."""
+    return {"configurable": {"style": words}}
+
+
 def line(*nodes: tuple[str, Any], schema: Any = Log, **how: Any) -> Any:
     """Nodes one behind the other."""
     graph = StateGraph(schema)
@@ -266,6 +271,20 @@ def typed() -> Any:
 
 class Chat(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
+
+
+class Plain(TypedDict):
+    messages: Annotated[list[dict[str, str]], operator.add]
+
+
+def plain_messages() -> Any:
+    """Messages are dicts, as an OpenAI client takes them."""
+
+    def reply(state: Plain) -> Any:
+        executed["reply"] += 1
+        return {"messages": [{"role": "assistant", "content": state["messages"][-1]["content"].upper()}]}
+
+    return line(("reply", reply), schema=Plain)
 
 
 def with_store() -> Any:
@@ -472,12 +491,14 @@ KINDS: dict[str, Kind] = {
     "react": Kind(react, SAID),
     "approval_of_tools": Kind(approval_of_tools, SAID, 3 * [lambda asked: asked["allow"]]),
     "subgraph_with_memory": Kind(subgraph_with_memory, LOG, [True]),
+    "subgraph_without_memory": Kind(lambda: _outer(_inner(checkpointer=False)), LOG, [True]),
     "subgraph_called": Kind(subgraph_called, LOG, [True]),
     "three_deep": Kind(three_deep, LOG, [True]),
     "map_reduce": Kind(map_reduce, LOG),
     "supervisor": Kind(supervisor, LOG),
     "deferred": Kind(deferred, LOG),
-    "typed": Kind(typed, {"question": "why"}, [], {"context": Reader("Ann"), "config": {"style": "short"}}),
+    "typed": Kind(typed, {"question": "why"}, [], {"context": Reader("Ann"), "config": style("short")}),
+    "plain_messages": Kind(plain_messages, {"messages": [{"role": "user", "content": "Moss Mill"}]}),
     "with_store": Kind(with_store, SAID),
     "breakpoint_before": Kind(breakpoint_before, LOG, [None]),
     "routed_by_a_model": Kind(routed_by_a_model, LOG),

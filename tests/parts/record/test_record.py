@@ -132,6 +132,12 @@ def test_a_fork_changes_one_place_and_what_reads_it(wb: Workbench) -> None:
     executed.clear()
     fork = run.fork(at="agent/2:model/1", result="By hand.")
     assert fork.messages[-1].content == "By hand." and executed == {"agent": 1}
+    executed.clear()
+    fork = run.fork(at="agent/1:model/1", result=run.effects[0].value)
+    assert fork.messages == run.messages and executed == {"agent": 1}, "an equal reply changes nothing"
+    run = finished(wb.record(KINDS["supervisor"].build(), "command"), KINDS["supervisor"])
+    fork = run.fork(at="boss/2", state={"question": "Fen Mill"})
+    assert fork.state["log"] == ["one of Moss Mill", "two of Fen Mill"]
     run = finished(wb.record(KINDS["plain"].build(), "reducer"), KINDS["plain"])
     fork = run.fork(at="review/1", state={"log": ["other"]})
     assert fork.state["log"] == ["other", "review"] and fork.state["answer"] == "2 steps, approved: True"
@@ -150,7 +156,7 @@ def test_langgraphs_own_cache_of_nodes_leaks_between_users_and_a_recorded_graph_
     builder = StateGraph(Log).add_node("greet", greet, cache_policy=CachePolicy()).add_edge(START, "greet")
     graph = builder.compile(cache=InMemoryCache())
     agent = wb.record(graph, "greetings")
-    ours = [agent.ask(LOG, config={"user": user}).state["answer"] for user in ("Ann", "Bea")]
+    ours = [agent.ask(LOG, config={"configurable": {"user": user}}).state["answer"] for user in ("Ann", "Bea")]
     assert ours == ["Hello Ann", "Hello Bea"]
 
 
@@ -282,7 +288,8 @@ def test_a_run_is_worked_on_by_one_process(wb: Workbench) -> None:
     assert run._store.claim(seen, "another process")
     assert not run._store.claim(seen, run._work.lease.owner, [late])
     assert not run.decisions, "an answer that comes too late is not kept"
-    assert run.status == "paused", "the other one died: its lease is gone, and the question waits"
+    assert run.status == "interrupted", "the other one died: its lease is gone"
+    assert run.resume().status == "paused"
     assert run.answer(True).state["approved"] is True
 
 
@@ -324,6 +331,12 @@ def test_a_replay_that_leaves_its_tape_says_where_and_why(wb: Workbench) -> None
     executed.clear()
     fork = changed.fork()
     assert executed == {"second": 1, "finish": 1} and fork.state["log"][0] == "second of Moss Mill"
+    waiting = wb.record(KINDS["plain"].build(), "diverges").ask(LOG)
+    wb.record(line(("first", step("first"))), "diverges")
+    with pytest.raises(RunError, match="no node that continues at review/1, where the run waits"):
+        wb.run(waiting.run_id).answer(True)
+    wb.record(KINDS["plain"].build(), "diverges")
+    assert wb.run(waiting.run_id).resume().status == "done"
 
 
 def test_a_question_that_is_asked_again_is_another_question(wb: Workbench) -> None:
@@ -392,7 +405,7 @@ def test_a_graph_is_run_answered_and_replayed_from_the_terminal(tmp_path: Path) 
         return f"{done.returncode} {done.stdout}{done.stderr}"
 
     paused = shell("record", "tests.parts.record.graphs:plain", json.dumps(LOG))
-    assert paused.startswith("3 ") and "Your decision:" in paused
+    assert paused.startswith("3 ") and "Your decision:" in paused and "Interrupt" not in paused
     [row] = json.loads(workbench(tmp_path / "w", "runs", "--json").stdout)["runs"]
     run_id, path = row["run_id"], str(tmp_path / "run.zip")
     assert "2 steps, approved: True" in shell("resume", run_id, "--approve")

@@ -13,8 +13,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
+from langgraph.errors import GraphRecursionError
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -22,13 +24,14 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import BaseModel
 
-from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, line
+from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, line, style
 from tests.parts.record.test_record import finished
 from tests.shelves import corpus, workbench
-from workbench.errors import CapsuleError, InvalidAnswer, RunError
+from workbench.errors import CapsuleError, InvalidAnswer, NotPaused, RunError
 from workbench.parts.evaluate.retrieval import eval_retrieval
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
+from workbench.parts.record.effects import Recorder
 from workbench.parts.record.questions import Question
 from workbench.session import Workbench
 
@@ -73,7 +76,7 @@ def dependent(
 
 
 ONE_THING: dict[str, Any] = {
-    "user": {"context": Reader("Bea")}, "thread": {"thread": "another"}, "settings": {"config": {"style": "long"}},
+    "user": {"context": Reader("Bea")}, "thread": {"thread": "another"}, "settings": {"config": style("long")},
     "resume value": {"answer": False}, "input": {"given": {**LOG, "question": "Fen Mill"}},
     "model": {"graph": {"named": "two"}}, "sampling": {"graph": {"temperature": 0.7}},
     "prompt": {"graph": {"prompt": "Long."}}, "tool": {"graph": {"tool_answer": "Bea Lee"}},
@@ -87,7 +90,7 @@ def test_of_two_runs_that_differ_in_one_thing_no_effect_crosses(wb: Workbench, w
 
     def ask(graph: Any, **changed: Any) -> Any:
         agent = wb.record(graph, f"crossing {what}")
-        options = {"context": Reader("Ann"), "config": {"style": "short"}, "thread": "one"}
+        options = {"context": Reader("Ann"), "config": style("short"), "thread": "one"}
         options |= {name: value for name, value in changed.items() if name in options}
         run = agent.ask(changed.get("given", LOG), **options)
         return run.answer(changed.get("answer", True))
@@ -117,7 +120,7 @@ def test_memory_that_changed_since_reaches_no_fork_and_a_fork_leaves_it_alone(wb
     assert other.state["log"][0] == "Moss Mill" and before != "Lock Mill"
 
 
-def test_what_a_fork_writes_to_the_store_is_read_by_its_later_nodes(wb: Workbench) -> None:
+def test_what_a_fork_writes_to_the_store_is_read_by_its_later_nodes(wb: Workbench, monkeypatch: Any) -> None:
     def write(state: Log, runtime: Runtime[Any]) -> Any:
         runtime.store.put(("x",), "y", {"it": state["question"]})
         return {"log": ["written"]}
@@ -130,6 +133,17 @@ def test_what_a_fork_writes_to_the_store_is_read_by_its_later_nodes(wb: Workbenc
     executed.clear()
     assert run.fork(input={**LOG, "question": "Fen Mill"}).state["answer"] == "Fen Mill"
     assert executed == {"read": 1}, "it reads nothing of the state, but what was written"
+    keep = Recorder.keep
+
+    def die(self: Recorder, effect: Any) -> None:
+        if effect.at == "read/1:get/1":
+            raise OSError("killed")
+        keep(self, effect)
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="killed"):
+        patched.setattr(Recorder, "keep", die)
+        run.fork(input={**LOG, "question": "Lock Mill"})
+    assert wb.runs.list(1)[0].resume().state["answer"] == "Lock Mill"
 
 
 def test_edges_tasks_and_nodes_of_several_runs_come_from_the_tape(wb: Workbench) -> None:
@@ -202,6 +216,22 @@ def streaming() -> Any:
     return line(("say", say), schema=MessagesState)
 
 
+def test_a_model_that_a_node_streams_is_a_call_of_its_own(wb: Workbench) -> None:
+    model = Streaming()
+
+    def say(state: Log) -> Any:
+        return {"log": [chunk.text for chunk in model.stream(state["question"])]}
+
+    async def repeat(state: Log) -> Any:
+        return {"log": [chunk.text async for chunk in model.astream(state["log"][0])]}
+
+    run = wb.record(line(("say", say), ("repeat", repeat)), "streamed").ask(LOG)
+    assert [call["place"] for call in run.calls()] == ["say/1:model/1", "repeat/1:model/1"]
+    before = dict(executed)
+    fork = run.fork(at="repeat/1:model/1", result="By hand.")
+    assert fork.state["log"] == [*run.effects[1].value["log"], "By hand."] and dict(executed) == before
+
+
 @pytest.mark.parametrize("mode", ["updates", "values", "messages", "custom"])
 def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbench, mode: Any) -> None:
     agent = wb.record(streaming(), f"streaming {mode}")
@@ -249,6 +279,13 @@ class Verdict(BaseModel):
 PEOPLE = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 APPROVAL = {"type": "tool_approval", "name": "search", "args": {"query": "Mill"}, "description": "Search?"}
 TWO = {"action_requests": [{"name": "a", "args": {"x": 1}}, {"name": "b", "args": {"y": 2}}]}
+
+
+def test_one_decision_on_several_calls_is_one_that_each_allows() -> None:
+    configs = [{"allowed_decisions": ["approve", "edit"], "args_schema": PEOPLE}, {"allowed_decisions": ["approve"]}]
+    question = Question("id", "model/1", {**TWO, "review_configs": configs}, None)
+    [config] = question.request["review_configs"]
+    assert config["allowed_decisions"] == ["approve"] and list(config["args_schema"]["properties"]) == ["1 a", "2 b"]
 
 
 @pytest.mark.parametrize(
@@ -394,6 +431,16 @@ def test_a_graph_is_named_counted_and_played_with_each_answer(wb, tmp_path, monk
     with pytest.raises(RunError, match=r"'tide' is not in langgraph.json. Known: mill"):
         wb.record("tide")
 
+    async def make(config: RunnableConfig) -> Any:
+        return KINDS["supervisor"].build()
+
+    with pytest.raises(GraphRecursionError):
+        wb.record(make, "made").ask(LOG, config={"recursion_limit": 2})
+    with pytest.raises(RunError, match=r"config has style. Known: configurable"):
+        wb.record(make, "made").ask(LOG, config={"style": "short"})
+    with pytest.raises(RunError, match="NoneType is not a compiled LangGraph graph"):
+        wb.record(lambda: None)
+
 
 def test_the_documents_of_a_recorded_graph_are_measured_like_a_tool(wb: Workbench, tmp_path: Path) -> None:
     wb.add_knowledge("film", [corpus(tmp_path / "film.jsonl", 6)])
@@ -422,7 +469,9 @@ def test_a_question_that_is_asked_again_after_a_kill_takes_its_answer(tmp_path: 
         agent.store.let_go(run.run_id, "interrupted")
     with Workbench.open(tmp_path) as wb:
         [run] = wb.record(kind.build(), name).runs()
-        assert run.answer(True).status == "done" and len(run.decisions) == 1
+        with pytest.raises(NotPaused, match="Its process died; continue with `resume`"):
+            run.answer(True)
+        assert run.resume().answer(True).status == "done" and len(run.decisions) == 1
         assert plain(run.replay().state) == plain(run.state)
 
 

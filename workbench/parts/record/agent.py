@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import importlib
 import importlib.util
+import inspect
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from workbench.errors import RunError
 from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
-from workbench.parts.record.looking import first_text, reply_text
+from workbench.parts.record.looking import first_text
 from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import GraphRuns, RecordedStore
 from workbench.records.checkpoints import serializer
@@ -26,6 +27,7 @@ from workbench.records.tape import Effect, Tape, begun, masked, read
 from workbench.runs.driver import Live, releasing
 from workbench.state import Json
 
+_CONFIG = ("configurable", "recursion_limit", "max_concurrency", "tags", "metadata", "run_name")
 CHECKPOINTS = "checkpoints"
 """The effect with which a run begins that continues a conversation."""
 
@@ -36,9 +38,9 @@ def record(
     """Return a recorded copy of a LangGraph graph; the original stays unchanged.
 
     Args:
-        graph: a compiled graph, an ``@entrypoint``, or a function without arguments that returns one; or the name of
-            one: ``"module:attribute"``, ``"file.py:attribute"``, or as ``langgraph.json`` has it. None for one that is
-            not here, whose runs can be looked at.
+        graph: a compiled graph, an ``@entrypoint``, or a function that makes one, of nothing or of a config, as
+            LangGraph's server calls it; or the name of one: ``"module:attribute"``, ``"file.py:attribute"``, or as
+            ``langgraph.json`` has it. None for one that is not here, whose runs can be looked at.
         name: under which its runs are kept; by default the graph's own.
         wrap: functions and clients among the globals of its nodes whose calls go on the tape.
         why: of a graph that is not here, what is to be done.
@@ -51,7 +53,11 @@ def record(
         name = name or source
         graph = load_graph(source)
     if not hasattr(graph, "get_subgraphs") and callable(graph):
-        graph = graph()
+        parameters = inspect.signature(graph).parameters.values()
+        needed = [each for each in parameters if each.default is each.empty]
+        graph = graph(*[{"configurable": {}} for _ in needed])  # as LangGraph's server calls it
+        if inspect.isawaitable(graph):
+            graph = wb._work.loop.call(graph)
     agent = RecordedGraph(
         wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap), why
     )
@@ -117,19 +123,18 @@ class RecordedGraph:
         self._why = why
         self._runs: GraphRuns = wb._services["record"]
         self.store = wb._work.durable.runs
-        if graph is None:
+        if graph is None and why:
             self._serde = serializer()
             return
         replacements = {id(target): effects.wrapped(target) for target in wrap}
         # one connection; what may be read back differs by graph
         self._saver = copy.copy(wb._work.durable.saver)
 
-        def record_store(store: Any) -> RecordedStore:
-            return RecordedStore(
-                self._runs.store if store is None else store, effects.place_in_node
-            )
-
-        copier = langgraph_copy.Copier(effects.current, record_store, replacements)
+        copier = langgraph_copy.Copier(
+            effects.current,
+            lambda store: RecordedStore(store or self._runs.store, effects.place_in_node),
+            replacements,
+        )
         self._recorded = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph, self._recorded)
         effects.install()
@@ -179,17 +184,20 @@ class RecordedGraph:
                 ``question`` or ``query`` of the state.
             thread: a conversation: the run continues from the state of the thread's last run.
             context: for the graph's ``context_schema``.
-            config: what nodes find under ``config["configurable"]``.
+            config: as the original takes it, as ``{"configurable": {...}, "recursion_limit": 50}``; its ``thread_id``
+                is the ``thread``.
             stream_mode: what ``run.stream()`` yields; kept with the run.
 
         Raises:
-            RunError: the thread's last run has not ended.
+            RunError: the thread's last run has not ended, or the config has a field that is none of LangGraph's.
         """
-        options: Json = {
-            "tape": {"mode": "live", "sources": []},
-            "config": dict(config or {}),
-            "results": {},
-        }
+        config = dict(config or {})
+        if unknown := config.keys() - _CONFIG:
+            raise RunError(
+                f"config has {', '.join(unknown)}. Known: {', '.join(_CONFIG)}; what nodes read is configurable."
+            )
+        thread = thread or config.get("configurable", {}).get("thread_id", "")
+        options: Json = {"tape": {"mode": "live", "sources": []}, "config": config, "results": {}}
         options |= {"source": self.source, "stream_mode": stream_mode, "thread": thread}
         begin: list[Any] = []
         if thread and (ids := self.store.ids(1, graph=self.name, session_id=thread)):
@@ -217,7 +225,7 @@ class RecordedGraph:
             run_id,
             first_text(inputs, "question", "query"),
             {**options, "input": self.dump_text(inputs, "input")},
-            owner=str(self._wb._work.lease.owner),
+            owner=self._wb._work.lease.owner,
             session_id=thread,
             graph=self.name,
         )
@@ -232,8 +240,7 @@ class RecordedGraph:
             )
             if field:
                 inputs = {field: [("user", inputs)] if field == "messages" else inputs}
-        if isinstance(inputs, Mapping) and isinstance(inputs.get("messages"), (list, tuple)):
-            inputs = effects.with_messages(inputs, ())
+        inputs = effects.with_messages(inputs, langgraph_copy.reducers(self.graph))
         effects.name_messages(inputs, f"input {digest(inputs)}")
         return inputs
 
@@ -300,7 +307,9 @@ class RecordedGraph:
     def save_end(self, run_id: str, state: Any, error: str = "") -> None:
         """Keep the state in which a run has ended, and release it."""
         text = self.dump_text(state, "The state")
-        self.store.save_result(run_id, {"state": text, "answer": reply_text(state)})
+        self.store.save_result(
+            run_id, {"state": text, "answer": first_text(state, "answer", "output")}
+        )
         self.store.let_go(run_id, "failed" if error else "done", error or None)
 
     def as_json(self, effect: Effect) -> Effect:
@@ -316,17 +325,28 @@ class RecordedGraph:
             row = store.get(run_id)
             options = row["options"]
             recorder = Recorder(self, row)
-            config: Any = {"configurable": {**options["config"], "thread_id": run_id}}
+            config: Any = options["config"]
+            configurable = {**config.get("configurable", {}), "thread_id": run_id}
+            config = {**config, "configurable": configurable}
             context: Any = options.get("context")
             context = (
                 self.load_text(context) if context else langgraph_copy.default_context(self.graph)
             )
             snapshot = await self._copy.aget_state(config)
             fresh = not recorder.own and not snapshot.tasks
-            if fresh:
-                self._restore(run_id)
+            if fresh:  # it begins where its conversation stood
+                rows = [(run_id, *row) for row in self.load_beginning(run_id)]
+                sql = "INSERT OR IGNORE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)"
+                with self._saver.cursor() as cursor:
+                    cursor.executemany(sql, rows)
             else:
                 self._forget_errors(run_id)
+            waiting = [at for at, *_, waits in effects.questions(recorder.own) if waits]
+            if waiting and not snapshot.tasks:
+                raise RunError(
+                    f"The graph has no node that continues at {waiting[0]}, where the run waits. Record it with that "
+                    "node, and resume the run."
+                )
             inputs = self.load_text(options["input"]) if fresh else None
             while fresh or snapshot.tasks:  # else it was killed after its last checkpoint
                 recorder.is_ready = False
@@ -367,11 +387,3 @@ class RecordedGraph:
         with self._saver.cursor(transaction=False) as cursor:
             sql = f"SELECT {columns} FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns"
             return [list(row) for row in cursor.execute(sql, [run_id])]
-
-    def _restore(self, run_id: str) -> None:
-        """Let a run begin where its conversation stood."""
-        rows = [(run_id, *row) for row in self.load_beginning(run_id)]
-        with self._saver.cursor() as cursor:
-            cursor.executemany(
-                "INSERT OR IGNORE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", rows
-            )

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typing_extensions import TypedDict
-
 from workbench.errors import CapsuleError
 from workbench.futures.capsule import Contents, exported, read
 from workbench.models.wire import secrets
@@ -21,15 +19,6 @@ from workbench.state import Json
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
     from workbench.parts.record.run import GraphRun
-
-
-class _Answer(TypedDict):
-    review_id: str
-    decision: dict[str, str]
-
-
-class _GraphContents(Contents):
-    decisions: list[_Answer]
 
 
 def write_capsule(run: GraphRun, path: str | Path) -> Path:
@@ -58,12 +47,11 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     run_id = new_run_id()
     contents = read(
         Path(path).expanduser(),
-        _GraphContents,
+        Contents,
         lambda contents: [agent.load_text(text) for text in _values(contents)],
     )
     row = contents["run"]
-    usual = {"config": {}, "results": {}, "stream_mode": [], "thread": ""}
-    options = usual | row["options"] | {"tape": {"mode": "fork", "sources": []}}
+    options = row["options"] | {"tape": {"mode": "fork", "sources": []}}
     contents["run"] = {**row, "options": options, "session_id": "", "graph": agent.name}
     agent.store.bring(run_id, contents)
     return agent.run(run_id)

@@ -17,12 +17,10 @@ from workbench.records import tape
 
 def plain(value: Any) -> Any:
     """Return a value as JSON that is equal for equal values, for digests and for showing."""
-    if value is None or isinstance(value, (str, int, float, bool)):
+    if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, Mapping):
-        # LangChain adds a cost of 0 to the usage of a reply that it takes from its cache
-        left_out = "total_cost" if "input_tokens" in value else None
-        return {str(name): plain(inner) for name, inner in value.items() if name != left_out}
+        return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
     if isinstance(value, (set, frozenset)):

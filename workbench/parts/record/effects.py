@@ -11,19 +11,23 @@ import copy
 import dataclasses
 import functools
 import json
+import operator
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.caches import BaseCache
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
+from langchain_core.language_models import BaseChatModel
+from langchain_core.load import dumps
+from langchain_core.messages import AIMessageChunk, BaseMessage, ToolMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, Generation
 from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import add_messages
+from langgraph.prebuilt.tool_node import _get_all_injected_args
 from langgraph.store.base import Op, PutOp
 from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
@@ -82,9 +86,9 @@ def _noted(method: str, of_all: bool) -> Callable[..., Any]:
 
 
 # dict's own versions of these look at the fields without asking each other
-for _method in ("__getitem__", "__contains__", "get", "pop", "setdefault"):
+for _method in ["__getitem__", "__contains__", "get", "pop", "setdefault"]:
     setattr(ReadState, _method, _noted(_method, of_all=False))
-for _method in (
+for _method in [
     "__iter__",
     "keys",
     "values",
@@ -94,22 +98,13 @@ for _method in (
     "__eq__",
     "__or__",
     "__ror__",
-):
+]:
     setattr(ReadState, _method, _noted(_method, of_all=True))
 _MISSING = "missing"
 Asker = tuple[str, str, str]
 """The place of a node, the call in it, and the answers that it had, or LangGraph's id of the pause."""
 CALLED = "called"
 """Before the call that asked: it is a graph or a task, to which LangGraph gives the answer."""
-
-
-def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dict[str, str]:
-    """Return digests of the fields of a state, by name; under "" that of a state that is no dict."""
-    if isinstance(state, dict):
-        return {
-            name: tape.digest(value) for name, value in plain_state.items() if name not in unkeyed
-        }
-    return {"": tape.digest(plain_state)}
 
 
 @dataclasses.dataclass
@@ -175,18 +170,12 @@ class Recorder(Tape):
             if self.mode == "live"
             else past_store(effect for effect in recorded if effect.kind == "memory")
         )
-        self._written = {
-            digest(effect.value)
-            for effect in own
-            if effect.kind == "memory" and effect.name == "put"
-        }
+        self._written = set[str]()
         self._own = {id(effect) for effect in own}
         self._recorded = [*own, *recorded]
         self._calls_in: dict[str, list[Effect]] = defaultdict(list)
         for effect in recorded:
-            node, colon, _ = effect.at.partition(":")
-            if colon:
-                self._calls_in[node].append(effect)
+            self._calls_in[effect.at.partition(":")[0]].append(effect)
         self._places: dict[tuple[str, str], str] = {}
         self._versions: dict[int, tuple[Any, str]] = {}
         self.is_ready = False
@@ -197,6 +186,7 @@ class Recorder(Tape):
         self._askers = dict[str, Asker]()
         self._asking = dict[int, str]()
         for effect in own:
+            self._note_put(effect)
             if effect.kind in ("node", "edge"):
                 self._places.setdefault((effect.name, effect.task), effect.at)
                 if effect.outcome != "value":
@@ -236,7 +226,8 @@ class Recorder(Tape):
         effect = Effect(node.kind, path, parts, None, at=at, task=task, input=plain_state)
         if by_hand := self._by_hand(effect):
             return by_hand.value
-        digests = state_digests(state, plain_state, node.unkeyed)
+        values = plain_state if isinstance(state, dict) else {"": plain_state}
+        digests = {n: tape.digest(values[n]) for n in values if n not in node.unkeyed}
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
         owners = self._questions[at]
         answered = [question for question in owners if question in self.answers]
@@ -272,10 +263,7 @@ class Recorder(Tape):
         if pause is not None:
             self._keep_questions(result)
             raise pause
-        value = with_messages(
-            result.value,
-            {name for name, reduce in node.reducers.items() if reduce is add_messages},
-        )
+        value = with_messages(result.value, node.reducers)
         name_messages(value, f"{at} {digest([parts, digests])}")
         self.keep(dataclasses.replace(result, value=value))
         return with_edit(value, edit.get("state"), node.reducers)
@@ -336,17 +324,19 @@ class Recorder(Tape):
         """Keep an effect of another tape, after the calls that were made in it."""
         if id(effect) in self._own:  # a node that runs again after a kill: its effect is there
             return effect
-        calls = self._calls_in[effect.at.partition(":")[0]] if effect.outcome == "value" else []
-        for call in calls:
-            if not call.at.startswith(f"{effect.at}:"):
-                continue
-            super().keep_recorded(call, at + call.at.removeprefix(effect.at))
-            if call.kind == "memory" and call.name == "put" and self.past is not None:
-                self._written.add(digest(call.value))
-                self.past.put(
-                    tuple(call.value["namespace"]), call.value["key"], call.value["value"]
-                )
+        for call in self._calls_in[effect.at.partition(":")[0]]:
+            if effect.outcome == "value" and call.at.startswith(f"{effect.at}:"):
+                super().keep_recorded(call, at + call.at.removeprefix(effect.at))
+                self._note_put(call)
         return super().keep_recorded(effect, at, task)
+
+    def _note_put(self, call: Effect) -> None:
+        """Note what this run has written to the store, and write it to that of a fork or a replay."""
+        if (call.kind, call.name) == ("memory", "put"):
+            self._written.add(digest(call.value))
+            if self.past is not None:
+                namespace, key, value = call.value.values()
+                self.past.put(tuple(namespace), key, value)
 
     def _name(self, asker: Asker, pause: Interrupt) -> str:
         """Name a question by the node and what it asks, never by its order; the same again has a number."""
@@ -394,27 +384,28 @@ class Recorder(Tape):
         for effect in sorted(
             recorded, key=lambda effect: (effect.at != at, effect.outcome != "value")
         ):
-            if effect.reads is None or self._read_what_changed(effect):
-                continue
-            if all(digests.get(name, _MISSING) == read for name, read in effect.reads.items()):
+            reads = effect.reads
+            fits = reads is not None and all(digests.get(n, _MISSING) == reads[n] for n in reads)
+            if fits and not self._read_what_changed(effect):
                 return effect
         return None
 
     def _read_what_changed(self, effect: Effect) -> bool:
         """Return whether it read what this run has changed in the store by now; a search may find anything."""
         own = set[str]()
-        store = self.past if self.mode == "fork" else None
-        for call in self._calls_in[effect.at]:
-            if call.kind != "memory" or store is None:
-                continue
-            if call.name == "put":
+        calls = self._calls_in[effect.at] if self.mode == "fork" else ()
+        for call in calls:
+            if (call.kind, call.name) == ("memory", "put"):
                 own.add(digest([call.value["namespace"], call.value["key"]]))
-            elif call.name != "get" and not own:
-                if call.parts["written"] != digest(self._written):
-                    return True
-            elif call.name == "get" and digest(call.input[:2]) not in own:
-                item = store.get(tuple(call.input[0]), call.input[1])
+            elif (call.kind, call.name) == ("memory", "get"):
+                if digest(call.input[:2]) in own:
+                    continue
+                item = self.past and self.past.get(tuple(call.input[0]), call.input[1])
                 if digest(item and item.value) != digest(call.value and call.value.value):
+                    return True
+            elif call.kind == "memory" and not own:
+                written = call.parts["written"]
+                if written != digest(self._written):
                     return True
         return False
 
@@ -440,7 +431,9 @@ class Recorder(Tape):
         parts = self.parts_of_call(call["args"])
         if tool is not None:
             parts["version"] = self._version(tool)
-            parts["state"] = digest(request.state) if _needs_state(tool) else ""
+            injected = _get_all_injected_args(tool)
+            needs_state = injected.state or injected.store or injected.runtime
+            parts["state"] = digest(request.state) if needs_state else ""
         effect = Effect(
             "tool",
             call["name"],
@@ -514,13 +507,13 @@ class Recorder(Tape):
         if self.past is not None and name != "put":
             recorded = next(iter(self.look_up("memory", name, effect.parts, effect.at)), None)
         value = execute() if recorded is None else recorded.value
+        on_tape = value
         if isinstance(op, PutOp):
-            value = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
-            self._written.add(digest(value))
-        self.keep(dataclasses.replace(effect, value=value, replayed=recorded is not None))
-        if name == "listnamespaces":
-            value = [tuple(namespace) for namespace in value]
-        return None if isinstance(op, PutOp) else value
+            on_tape = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
+        effect = dataclasses.replace(effect, value=on_tape, replayed=recorded is not None)
+        self._note_put(effect)
+        self.keep(effect)
+        return [tuple(namespace) for namespace in value] if name == "listnamespaces" else value
 
     def next_call(self, name: str) -> str:
         """Return the place of the next call of this name."""
@@ -554,21 +547,22 @@ def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt, 
             yield effect.at, name, pause, last[effect.at] is effect
 
 
-def with_messages(value: Any, fields: Collection[str]) -> Any:
-    """Return a change of the state with messages in place of their short forms, in these fields and ``messages``."""
+def with_messages(value: Any, reducers: langgraph.Reducers) -> Any:
+    """Return a change of the state with messages in place of their short forms, where its reducer would make them."""
     if isinstance(value, Command):
-        return dataclasses.replace(value, update=with_messages(value.update, fields))
+        return dataclasses.replace(value, update=with_messages(value.update, reducers))
     if isinstance(value, Send):
-        return Send(value.node, with_messages(value.arg, fields))
+        return Send(value.node, with_messages(value.arg, {"messages": add_messages, **reducers}))
     if isinstance(value, list):
-        return [
-            with_messages(inner, fields) if isinstance(inner, (Command, Send)) else inner
-            for inner in value
-        ]
+        return [with_messages(inner, reducers) for inner in value]
     if not isinstance(value, dict):
         return value
+    plain_kinds = (None, operator.add)  # of what is added or replaced as it is
     return {
-        name: _as_messages(inner) if name in (*fields, "messages") else inner
+        name: _as_messages(inner)
+        if (reduce := reducers.get(name)) is add_messages
+        or (name == "messages" and reduce not in plain_kinds)
+        else inner
         for name, inner in value.items()
     }
 
@@ -599,20 +593,22 @@ def edited_state(state: Any, fields: Json) -> Any:
     raise RunError(f"The state is a {type(state).__name__}, of which no field can be replaced.")
 
 
-def with_edit(
-    value: Any, fields: Json | None, reducers: Mapping[str, Callable[[Any, Any], Any]]
-) -> Any:
+def with_edit(value: Any, fields: Json | None, reducers: langgraph.Reducers) -> Any:
     """Return a node's change of the state, after fields were replaced before it.
 
     A field with a reducer is overwritten with what the reducer makes of the replaced value and the change.
     """
     if not fields:
         return value
+    if isinstance(value, Command):
+        if value.graph:  # what it changes is the state of a graph around its own
+            return value
+        return dataclasses.replace(value, update=with_edit(value.update, fields, reducers))
     if value is None:
         value = {}
     if not isinstance(value, Mapping):
         raise RunError(
-            "State can be replaced before a node that returns a dict. Replace its result instead."
+            "State can be replaced before a node that returns a dict or a command. Replace its result instead."
         )
     update = dict(value)
     for name, replaced in fields.items():
@@ -635,13 +631,6 @@ def tool_result(value: Any, name: str, call_id: str) -> Any:
         return value if same else value.model_copy(update={"tool_call_id": call_id, "id": None})
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return ToolMessage(text, name=name, tool_call_id=call_id)
-
-
-def _needs_state(tool: Any) -> bool:
-    from langgraph.prebuilt.tool_node import _get_all_injected_args
-
-    injected = _get_all_injected_args(tool)
-    return bool(injected.state or injected.store or injected.runtime)
 
 
 class RecordedCalls(BaseCache):
@@ -671,7 +660,12 @@ class RecordedCalls(BaseCache):
             place.waiting[prompt, llm_string].append(effect)
             return None
         replies = taken.value if isinstance(taken.value, list) else [taken.value]
-        return [_generation(reply, taken.edited) for reply in replies]
+        return [
+            RecordedReply(message=reply)
+            if isinstance(reply, BaseMessage)
+            else Generation(text=reply)
+            for reply in replies
+        ]
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
         """Record the reply of a chat model."""
@@ -683,7 +677,8 @@ class RecordedCalls(BaseCache):
         effect = place.waiting[prompt, llm_string].pop(0)
         replies = [getattr(generation, "message", generation.text) for generation in return_val]
         seconds = time.time() - effect.started_at
-        tokens = sum(map(_tokens, return_val))
+        usages = [getattr(reply, "usage_metadata", None) or {} for reply in replies]
+        tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
         place.recorder.keep(
             dataclasses.replace(effect, value=replies, seconds=seconds, tokens=tokens)
         )
@@ -693,23 +688,21 @@ class RecordedCalls(BaseCache):
         if self.behind:
             self.behind.clear(**kwargs)
 
-    async def alookup(self, prompt: str, llm_string: str) -> Any:
+    async def alookup(self, *call: str) -> Any:
         """Return the recorded reply of a chat model, or None."""
-        return self.lookup(prompt, llm_string)
+        return self.lookup(*call)
 
-    async def aupdate(self, prompt: str, llm_string: str, return_val: Any) -> None:
+    async def aupdate(self, *call: Any) -> None:
         """Record the reply of a chat model."""
-        self.update(prompt, llm_string, return_val)
+        self.update(*call)
 
 
-def _generation(reply: Any, by_hand: bool) -> Generation:
-    if by_hand and isinstance(reply, str):
-        reply = AIMessage(reply)
-    return (
-        ChatGeneration(message=reply)
-        if isinstance(reply, BaseMessage)
-        else Generation(text=reply)
-    )
+class RecordedReply(ChatGeneration):
+    """A reply as it was recorded: LangChain would write a cost of 0 into one from its cache, and no key would fit."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "message":
+            super().__setattr__(name, value)
 
 
 def place_in_node() -> Place | None:
@@ -718,17 +711,55 @@ def place_in_node() -> Place | None:
     return place if place and place.at else None
 
 
-def _tokens(generation: Any) -> int:
-    usage = getattr(getattr(generation, "message", None), "usage_metadata", None) or {}
-    return int(usage.get("total_tokens") or 0)
-
-
 def install() -> None:
     """Let chat models ask the recorder of the current run before they ask their server."""
     from langchain_core.globals import get_llm_cache, set_llm_cache
 
     if not isinstance(get_llm_cache(), RecordedCalls):
         set_llm_cache(RecordedCalls(get_llm_cache()))
+        _record_streams()
+
+
+def _record_streams() -> None:
+    """Put the calls whose reply a node streams on the tape, which LangChain looks up in no cache."""
+    stream: Any = BaseChatModel.stream
+    astream: Any = BaseChatModel.astream
+
+    def begin(model: Any, is_async: bool, messages: Any, stop: Any = None, **options: Any) -> Any:
+        """Return the chunks that are recorded, and what is given each new one and gives it back."""
+        if not model._should_stream(async_api=is_async, **{**options, "stream": True}):
+            return [], lambda chunk: chunk  # it is called whole
+        key = dumps(model._convert_input(messages)), model._get_llm_string(stop=stop, **options)
+        calls = RecordedCalls(None)
+        chunks = list[Any]()
+
+        def note(chunk: Any) -> Any:
+            chunks.append(chunk)
+            if chunk.chunk_position == "last":
+                message = functools.reduce(operator.add, chunks)
+                calls.update(*key, [ChatGeneration(message=message)])
+            return chunk
+
+        replies = calls.lookup(*key) or ()
+        # one that was written by hand is text
+        return [getattr(r, "message", AIMessageChunk(content=r.text)) for r in replies], note
+
+    def recorded(model: Any, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
+        reply, note = begin(model, False, input, **options)
+        yield from reply or map(note, stream(model, input, config, **options))
+
+    async def arecorded(
+        model: Any, input: Any, config: Any = None, **options: Any
+    ) -> AsyncIterator[Any]:
+        reply, note = begin(model, True, input, **options)
+        for chunk in reply:
+            yield chunk
+        if not reply:
+            async for chunk in astream(model, input, config, **options):
+                yield note(chunk)
+
+    BaseChatModel.stream = recorded  # type: ignore[method-assign, assignment]
+    BaseChatModel.astream = arecorded  # type: ignore[method-assign, assignment]
 
 
 def wrapped(target: Any) -> Any:

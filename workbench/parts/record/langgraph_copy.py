@@ -15,7 +15,14 @@ import inspect
 import sys
 import types
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from enum import Enum
 from functools import partial
 from typing import Any, Literal, cast
@@ -48,6 +55,9 @@ from pydantic import BaseModel, PydanticUserError
 from workbench.errors import RunError
 from workbench.parts.record.digests import digest
 
+Reducers = Mapping[str, Callable[[Any, Any], Any]]
+"""The reducers of a state's fields, by name."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Node:
@@ -66,7 +76,7 @@ class Node:
     path: str
     version: str
     runnable: Runnable[Any, Any]
-    reducers: Mapping[str, Callable[[Any, Any], Any]]
+    reducers: Reducers
     kind: Literal["node", "edge"] = "node"
     unkeyed: frozenset[str] = frozenset()
 
@@ -116,7 +126,8 @@ class Copier:
                 "@entrypoint, or a function without arguments that returns one."
             )
         is_root = saver is not None
-        checkpointer = saver if is_root else graph.checkpointer
+        # LangGraph fails where a subgraph has False while each checkpoint is waited for
+        checkpointer = saver or graph.checkpointer or None
         store = self.record_store(graph.store) if is_root or graph.store else None
         if not isinstance(graph, CompiledStateGraph):
             twin = copy.copy(graph)
@@ -134,9 +145,7 @@ class Copier:
         channels = builder.channels.items()
         untracked = [name for name, channel in channels if isinstance(channel, UntrackedValue)]
         fields = {
-            "reducers": {
-                n: channel.operator for n, channel in channels if hasattr(channel, "operator")
-            },
+            "reducers": reducers(graph),
             "unkeyed": frozenset([*builder.managed, *untracked]),
         }
         builder.nodes = {
@@ -186,6 +195,12 @@ class Copier:
         recorded = RunnableCallable(None, call, name=path.rpartition(".")[2], trace=False)
         recorded.original = original  # type: ignore[attr-defined]
         return recorded
+
+
+def reducers(graph: Any) -> Reducers:
+    """Return the reducers of a graph's state."""
+    channels = graph.channels.items()
+    return {name: channel.operator for name, channel in channels if hasattr(channel, "operator")}
 
 
 def nodes(twin: Pregel[Any]) -> Iterator[Node]:
@@ -407,14 +422,10 @@ def user_config(config: Any) -> dict[str, Any]:
 
 def with_answers(config: Any, answers: Mapping[str, Any]) -> Any:
     """Return the config of a run whose graph finds these answers, by LangGraph's ids of what was asked."""
-    return {"configurable": {**config["configurable"], CONFIG_KEY_RESUME_MAP: answers}}
+    return {**config, "configurable": {**config["configurable"], CONFIG_KEY_RESUME_MAP: answers}}
 
 
-def with_resume(
-    config: Any,
-    answers: Iterable[Any],
-    next_place: Callable[[], int],
-) -> Any:
+def with_resume(config: Any, answers: Iterable[Any], next_place: Callable[[], int]) -> Any:
     """Return the config of a task to which these answers were given; ``next_place`` is that of the next one."""
     configurable = config["configurable"]
     scratchpad = dataclasses.replace(

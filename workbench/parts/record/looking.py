@@ -187,17 +187,11 @@ def first_text(state: Any, *names: str) -> str:
     return text if isinstance(text, str) else as_text(text)
 
 
-def reply_text(state: Any) -> str:
-    """Return what a graph answers."""
-    return first_text(state, "answer", "output")
-
-
 def _message_line(message: Any) -> str:
     if not isinstance(message, dict) or "content" not in message:
         return as_text(message)
-    return (
-        f"{message.get('type')}: {as_text(message['content'] or message.get('tool_calls') or '')}"
-    )
+    kind = message.get("type") or message.get("role")
+    return f"{kind}: {as_text(message['content'] or message.get('tool_calls') or '')}"
 
 
 def as_text(value: Any) -> str:
@@ -205,6 +199,12 @@ def as_text(value: Any) -> str:
     return one_line(
         value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
     )
+
+
+def shown_value(effect: Effect) -> Any:
+    """Return what came of an effect as JSON; of a node that asked, its questions."""
+    is_value = effect.outcome == "value"
+    return plain(effect.value if is_value else [pause.value for *_, pause in effect.value])
 
 
 def _record(effect: Effect, place: int, evidence: int = 0) -> Json:
@@ -217,7 +217,7 @@ def _record(effect: Effect, place: int, evidence: int = 0) -> Json:
         "error": None,
         "started_at": _moment(effect),
         "duration_ms": 1000 * effect.seconds,
-        "output_summary": {"evidence_count": evidence, "text": as_text(effect.value)},
+        "output_summary": {"evidence_count": evidence, "text": as_text(shown_value(effect))},
         "raw_output_ref": "",
         "sub_steps": [],
         "replayed": effect.replayed,
@@ -282,25 +282,20 @@ def unrecorded(run: GraphRun) -> pandas.DataFrame:
     """
     import pandas
 
-    calls = {effect.at.partition(":")[0] for effect in run.effects if effect.kind != "node"}
-    own = [effect for effect in run.effects if effect.kind == "node"]
-    frame = pandas.DataFrame(
-        [(e.name, e.at in calls, e.seconds, len(json.dumps(plain(e.value)))) for e in own],
-        columns=["node", "has_calls", "time", "bytes"],
-    )
-    sums = frame.groupby("node").sum()
-    shares = (sums[["time", "bytes"]] / sums[["time", "bytes"]].sum()).fillna(0).round(3)
+    effects = run.effects
+    called = {effect.at.partition(":")[0] for effect in effects if effect.kind != "node"}
+    own = [effect for effect in effects if effect.kind == "node"]
     rows = []
     for node in langgraph_copy.nodes(run.agent._copy):
-        path = node.path
+        runs = [effect for effect in own if effect.name == node.path]
         reads = sorted(set(_reads(langgraph_copy.reachable(node.runnable))))
-        row = {
-            "node": path,
-            "reads": reads,
-            "opaque": bool(reads) and not sums["has_calls"].get(path, 0),
-        }
-        rows.append(row | {name: shares[name].get(path, 0.0) for name in ("time", "bytes")})
-    return pandas.DataFrame(rows, columns=["node", "reads", "opaque", "time", "bytes"])
+        opaque = bool(reads) and called.isdisjoint(effect.at for effect in runs)
+        size = sum(len(json.dumps(plain(effect.value))) for effect in runs)
+        rows.append([node.path, reads, opaque, sum(effect.seconds for effect in runs), size])
+    frame = pandas.DataFrame(rows, columns=["node", "reads", "opaque", "time", "bytes"])
+    sums = frame[["time", "bytes"]]
+    frame[["time", "bytes"]] = (sums / sums.sum()).fillna(0).round(3)
+    return frame
 
 
 def on_tape(run: GraphRun) -> Json | None:

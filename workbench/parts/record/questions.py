@@ -48,14 +48,12 @@ class Question(NamedTuple):
         name = ", ".join(str(action.get("name")) for action in actions) or self.at
         args = Json()
         form = config.get("args_schema")
-        decisions = config.get("allowed_decisions") or _named_decisions(self.schema)
-        if len(actions) == 1:
-            args = dict(actions[0].get("args") or {})
+        decisions = config.get("allowed_decisions", list(_INBOX))
+        if actions:
             text = str(actions[0].get("description") or "")
-        elif actions:
-            text = str(actions[0].get("description") or "")
-            for number, action in enumerate(actions, 1):
-                args[f"{number} {action.get('name')}"] = action.get("args") or {}
+            listed = [action.get("args") or {} for action in actions]
+            names = (f"{number} {action.get('name')}" for number, action in enumerate(actions, 1))
+            args = listed[0] if len(actions) == 1 else dict(zip(names, listed, strict=True))
         else:
             value = plain(self.value)
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -133,9 +131,15 @@ class Question(NamedTuple):
         )
         match value:
             case {"action_requests": [_, *_] as actions}:
-                return "all", actions, (value.get("review_configs") or [{}])[0]
+                allowed = _named_decisions(self.schema)
+                configs = value.get("review_configs") or [{}]
+                for config in configs:  # one decision is for all
+                    names = config.get("allowed_decisions", allowed)
+                    allowed = [name for name in allowed if name in names]
+                own = configs[0] if len(actions) == 1 else {}
+                return "all", actions, {**own, "allowed_decisions": allowed}
             case {"type": "tool_approval"}:
-                return "one", [value], {}
+                return "one", [value], {"allowed_decisions": _named_decisions(self.schema)}
             case {"action_request": {**action}}:
                 config = value.get("config") or {}
                 allowed = [name for name, flag in _ALLOWS.items() if config.get(f"allow_{flag}")]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import NotPaused, RunError, WorkspaceError
+from workbench.errors import NotPaused, RunError
 from workbench.parts.record import capsule, looking
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import questions
@@ -17,6 +16,7 @@ from workbench.parts.record.questions import Question
 from workbench.records.document import run_document
 from workbench.runs.driver import Live
 from workbench.runs.recording import StoredRun
+from workbench.runs.workers import HINTS
 from workbench.state import Json
 
 if TYPE_CHECKING:
@@ -54,21 +54,6 @@ class GraphRun(StoredRun):
     # how it stands
 
     @property
-    def status(self) -> str:
-        """As of every run; one whose process died after it had asked is paused again."""
-        status = super().status
-        if status != "interrupted" or self._row["options"]["tape"]["mode"] != "live":
-            return status
-        seen = self._store.get(self.run_id)
-        waiting = {name for _, name, _, waits in questions(self.effects) if waits}
-        if waiting and not waiting & {decision["review_id"] for decision in self.decisions}:
-            with suppress(NotPaused, WorkspaceError):  # another process continues it just now
-                self._work.take(self._work.durable, seen)
-                self._store.let_go(self.run_id, "paused")
-            status = super().status
-        return status
-
-    @property
     def state(self) -> dict[str, Any]:
         """Return the state at its end, or where it stands; nothing where it has not ended and its graph is not here."""
         result = self.row["result"]
@@ -92,8 +77,8 @@ class GraphRun(StoredRun):
 
     @property
     def reply(self) -> str:
-        """Return the text of its last message, or of its answer: see ``looking.reply_text``."""
-        return looking.reply_text(self.state)
+        """Return the text of its last message, or of its answer."""
+        return looking.first_text(self.state, "answer", "output")
 
     @property
     def effects(self) -> list[Effect]:
@@ -188,8 +173,9 @@ class GraphRun(StoredRun):
             NotPaused: it asks nothing.
             RunError: several questions, and the answer names none of them.
         """
-        if self.status != "paused":
-            raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
+        if (status := self.status) != "paused":
+            hint = HINTS.get(status, "")
+            raise NotPaused(f"Run {self.run_id} is {status} and asks nothing.{hint}")
         seen = self._store.get(self.run_id)
         ids = [question.id for question in self.questions]
         if len(ids) == 1 and not (isinstance(answer, Mapping) and answer.keys() & ids):
@@ -243,7 +229,7 @@ class GraphRun(StoredRun):
         Raises:
             RunError: the run has no effect at ``at``, or it is not said what changes there.
         """
-        if bool(at) != (state is not None or result is not UNCHANGED):
+        if (state is not None) + (result is not UNCHANGED) != bool(at):
             raise RunError(
                 "Name a place with `at`, and what changes there: `state={...}` before it, or its `result`."
             )
@@ -339,13 +325,13 @@ class GraphRun(StoredRun):
 
     def results_by_place(self) -> Json:
         """Return what can be put in place by hand, by its place."""
-        return {effect.at: plain(effect.value) for effect in self.effects}
+        return {effect.at: looking.shown_value(effect) for effect in self.effects}
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a row for each effect: where, what, from where it came, how long it took, and its tokens."""
         import pandas
 
-        names = (
+        names = [
             "at",
             "kind",
             "name",
@@ -355,10 +341,10 @@ class GraphRun(StoredRun):
             "seconds",
             "tokens",
             "input",
-        )
+        ]
         rows = [
-            {name: getattr(e, name) for name in names} | {"value": plain(e.value)}
-            for e in self.effects
+            [*(getattr(effect, name) for name in names), looking.shown_value(effect)]
+            for effect in self.effects
         ]
         return pandas.DataFrame(rows, columns=[*names, "value"])
 

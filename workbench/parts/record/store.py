@@ -10,7 +10,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import BaseStore, Op, Result
@@ -24,17 +23,6 @@ from workbench.records.sqlite import PATIENCE_S, begin_with_log
 if TYPE_CHECKING:
     from workbench.parts.record.effects import Place
     from workbench.records.tape import Effect
-
-
-def workspace_store(path: Path) -> SqliteStore:
-    """Open the store of a workspace, which graphs find that were compiled without one."""
-    connection = sqlite3.connect(
-        path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None
-    )
-    begin_with_log(connection)
-    store = SqliteStore(connection)
-    store.setup()
-    return store
 
 
 class RecordedStore(BaseStore):
@@ -102,9 +90,17 @@ class GraphRuns(Service):
 
     @cached_property
     def store(self) -> SqliteStore:
-        """Open the store when it is first used."""
-        store = workspace_store(self._wb.path / "graphs.db")
-        self._wb._work.stores.callback(store.conn.close)
+        """Open the store, which graphs find that were compiled without one, when it is first used."""
+        connection = sqlite3.connect(
+            self._wb.path / "graphs.db",
+            timeout=PATIENCE_S,
+            check_same_thread=False,
+            isolation_level=None,
+        )
+        begin_with_log(connection)
+        self._wb._work.stores.callback(connection.close)
+        store = SqliteStore(connection)
+        store.setup()
         return store
 
     def find(self, run_id: str) -> Any:

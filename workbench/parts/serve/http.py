@@ -313,7 +313,7 @@ def _summary(run: Run, debug: bool) -> tuple[Json, int]:
     }
     if document["status"] != "failed":
         return detail, 409
-    return detail, 502 if isinstance(run._workspace.runs.failure(run.run_id), ModelError) else 500
+    return detail, 502 if isinstance(run._work.failure(run.run_id), ModelError) else 500
 
 
 class Events(StreamingResponse):
