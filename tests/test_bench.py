@@ -302,16 +302,20 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     runs = RunTable(Labels("en"), shared_wb)
     runs.show(asked.run_id)
     assert {asked.run_id, stopped.run_id} <= set(runs.table.picture.rows) and runs._marked == [asked.run_id]
-    assert f"forked from {asked.run_id}" in runs.table.picture.rows[stopped.run_id]
-    heads = ("Model", "Tokens", "Cost", "Backed")
-    assert [head for head in heads if head in text(runs.table)] == ["Backed"]  # no model was asked
+    places, fork = [*runs.table.picture.rows], runs.table.picture.rows[stopped.run_id]
+    assert places.index(asked.run_id) < places.index(stopped.run_id), "a fork stands below its origin, though newer"
+    assert ">decision, decided again</div>" in fork and "forked from" not in fork
+    heads = ("Took", "Model", "Tokens", "Cost", "Backed")
+    assert [head for head in heads if head in text(runs.table)] == ["Took", "Backed"]  # no model was asked
     assert asked.answer.splitlines()[0][2:42] in text(runs.table)
     [row] = shared_wb.runs.lines(text=asked.run_id)
     twins = [{**row, "run_id": "twin", "created_at": "2999-01-01"}, row]
     costs = dict.fromkeys(("twin", asked.run_id), shared_wb.runs.costs(asked.run_id))
-    costs["twin"] = {"model": "ollama:tiny", "tokens": 1234, "money": 0.5, "score": None}
+    costs["twin"] = {"seconds": 2.5, "model": "ollama:tiny", "tokens": 1234, "money": 0.5, "score": None}
     table = runs_table(twins, Labels("en"), total=2, costs=costs).html
-    assert all(head in table for head in heads) and all(fact in table for fact in ("tiny", "1,234", "0.5000", "–"))
+    assert all(head in table for head in heads) and all(
+        fact in table for fact in ("2.50 s", "tiny", "1,234", "0.5000", "–")
+    )
     runs.table.press("mark", stopped.run_id)
     runs.table.press("compare")
     assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
@@ -341,6 +345,12 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert "Delete 1 run with all" in text(runs.table)
     runs.table.press("delete")
     assert gone.run_id not in shared_wb.runs and gone.run_id not in runs.table.picture.rows and not runs._marked
+
+
+def test_the_examples_are_about_what_goes_together(shared_wb: Workbench) -> None:
+    compare, about = [button.tooltip for button in shared_wb.bench(kb="film", session="e").ask.examples.children]
+    king, ring = (f"The Lord of the Rings: The {name}" for name in ("Return of the King", "Fellowship of the Ring"))
+    assert (compare, about) == (f"Compare {king} and {ring}", f"What is {ring} about?")
 
 
 def test_the_table_of_runs_is_a_frame_too(shared_wb: Workbench, asked: Run) -> None:

@@ -57,25 +57,20 @@ class WorkspaceRuns:
         return [self._workspace.run(row["run_id"]) for row in self.lines(limit, text, **narrowed)]
 
     def costs(self, run_id: str) -> Json:
-        """Return the models that a run asked, its tokens, money and score; None where nothing is counted.
+        """Return the seconds of work, the models, tokens, money and score of a run; None where nothing is counted.
 
         The score is the share of the answer's statements that their sources support.
         """
         run = self._workspace.run(run_id)._read_once()
         calls = run.calls()
-        support = run.state.get("support") or ()
         total = calls.total()
-        models = ", ".join(dict.fromkeys(call["model"] for call in calls))
-        score = (
-            sum(claim["verdict"] == "supported" for claim in support) / len(support)
-            if support
-            else None
-        )
+        figures = run.to_dict()["figures"]
         return {
-            "model": models,
+            "seconds": figures["total_s"],
+            "model": ", ".join(dict.fromkeys(call["model"] for call in calls)),
             "tokens": total["tokens"] or None,
             "money": total["money"],
-            "score": score,
+            "score": figures["citation_recall"],
         }
 
     def annotate(

@@ -36,10 +36,9 @@ def columns(labels: Labels, *names: str) -> tuple[Column, ...]:
     >>> [(c.name, c.kind, c.whole) for c in columns(Labels("zh"), "step", ":number", "change::whole")]
     [('步骤', 'text', False), ('', 'number', False), ('变化', 'text', True)]
     """
-    parts = ([*name.split(":"), "", ""][:3] for name in names)
     return tuple(
         Column(labels(name) if name else "", kind or "text", bool(whole))
-        for name, kind, whole in parts
+        for name, kind, whole in ([*name.split(":"), "", ""][:3] for name in names)
     )
 
 

@@ -173,11 +173,8 @@ def _errors(
 
 
 def _reflections(document: Data, labels: Labels) -> Iterator[Block]:
-    return (
-        table
-        for reflection in document["reflections"]
-        for table in reflection_tables(reflection, labels)
-    )
+    for reflection in document["reflections"]:
+        yield from reflection_tables(reflection, labels)
 
 
 def _decisions(document: Data, labels: Labels) -> Iterator[Block]:

@@ -16,7 +16,6 @@ from workbench.views.labels import Labels, milliseconds, score_text
 from workbench.views.layout import Edge, Pair, gutter_svg, gutters
 from workbench.views.markup import Picture, cut, draw, step_name
 
-_LONGEST_ERROR = 300
 _HOLLOW = ("proposed", "waiting", "held")
 """Statuses of steps that may never run."""
 
@@ -160,14 +159,13 @@ def steps(view: PlanView) -> Picture:
     gutter, wide = gutters(len(view.plan.steps), edges)
     rows = {}
     for step, lines in zip(view.plan.steps, gutter, strict=True):
-        svg = gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW)
         rows[step.step_id] = draw(
             "plan.step",
             view.labels,
             view=view,
             step=step,
             asked=query_text(step.tool_input) or step.objective,
-            gutter=svg,
+            gutter=gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW),
             wide=wide,
         )
     return Picture(draw("plan.steps", view.labels), rows)
@@ -214,7 +212,7 @@ def problem_text(problem: Data, labels: Labels) -> str:
     values = problem.get("values", {})
     if kind == "cycle":
         names = [step_name(step_id) for step_id in values["path"]]
-        path = cut(" → ".join(names[:-1]), _LONGEST_ERROR)
+        path = cut(" → ".join(names[:-1]), 300)
         back = labels("problem_back", first=names[0])
         return labels("problem_cycle", path=f"{path} → {back}")
     english = step_name(f"{problem['message']} {problem['fix']}".strip())

@@ -107,7 +107,7 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
             format_condition(c) for c in route.get("filters") or [] if isinstance(c, Mapping)
         ),
         "not_applied": comma.join((route.get("question") or {}).get("not_applied") or []),
-        "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
+        "planned_by": labels.get(f"planner_{planner}", planner or ""),
     }
     yield from _facts({labels(name): text for name, text in facts.items()}, labels)
 
@@ -178,7 +178,7 @@ def _facts(facts: Mapping[str, Any], labels: Labels) -> Iterator[Paragraph]:
 
 def name_list(names: Sequence[object], labels: Labels) -> str:
     """Return the first of these names, and how many more there are."""
-    shown = [cut(str(name), 200) for name in list(names)[:_MOST_LISTED]]
+    shown = [cut(str(name), 200) for name in names[:_MOST_LISTED]]
     more = len(names) - _MOST_LISTED
     return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
 
@@ -243,10 +243,9 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     """Yield the conclusion of a reflection with its signals against their thresholds, then the needs of the answer."""
     signals = reflection["signals"]
     colon = labels("colon")
-    comma = labels("comma")
     notes = [reflection["reasoning"]] if reflection["reasoning"] else []
     if reflection["should_continue"]:
-        steps = comma.join(
+        steps = labels("comma").join(
             [
                 *reflection["activate"],
                 *(str(s.get("step_id", "?")) for s in reflection["next_steps"]),

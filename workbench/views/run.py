@@ -200,8 +200,6 @@ def evidence(
             said=relevant.get(opened),
             is_mentioned=is_mentioned,
         )
-    words = " ".join(content_terms(question))
-    distinct = sum(piece["n"] is not None for piece in pieces)
     return Picture(
         draw(
             "run.evidence",
@@ -209,8 +207,8 @@ def evidence(
             figures=figures,
             shown=len(shown),
             total=len(pieces),
-            words=words,
-            distinct=distinct,
+            words=" ".join(content_terms(question)),
+            distinct=sum(piece["n"] is not None for piece in pieces),
         ),
         rows,
     )

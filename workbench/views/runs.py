@@ -12,7 +12,7 @@ from workbench.views.render import FrameList
 
 PAGE = 20
 """Runs of one page."""
-_FACTS = ("model", "tokens", "money", "score")
+_FACTS = ("seconds", "model", "tokens", "money", "score")
 SORTS = {"title": "question_asked", "status": "status", "kb": "runs_kb", "created_at": "when"}
 """Columns by which the table can be sorted, with their labels."""
 
@@ -42,7 +42,7 @@ def runs_table(
     """
     letters = dict(zip(marked, LETTERS, strict=False))
     facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
-    look = {"letters": letters, "marked": marked, "here": here, "facts": facts}
+    look = {"letters": letters, "marked": marked, "here": here, "facts": facts, "ids": costs}
     drawn = {
         row["run_id"]: draw("runs.row", labels, row=row, cost=costs[row["run_id"]], **look)
         for row in rows

@@ -57,9 +57,8 @@ class Bench(CellRoot):
         self._lock = threading.RLock()
         self._message = ""
         kb = asking.get("kb") or []
-        self._session = asking["session"] or " ".join(
-            ["bench", *([kb] if isinstance(kb, str) else kb)]
-        )
+        self._bases = [kb] if isinstance(kb, str) else kb
+        self._session = asking["session"] or " ".join(["bench", *self._bases])
         opened = run or self._waiting()
         saved, message = (
             (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
@@ -313,8 +312,7 @@ class Bench(CellRoot):
     def _warm(self) -> None:
         """Load graphs and models while the first question is typed."""
         import_module("workbench.graphs.conversation")
-        kb = self._asking.get("kb")
-        for name in [kb] if isinstance(kb, str) else kb or []:
+        for name in self._bases:
             with suppress(WorkbenchError):  # the question itself will report it
                 self.wb.knowledge.get(name).warm()
 

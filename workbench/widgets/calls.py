@@ -154,10 +154,9 @@ class Calls(Panel):
 
     def _changed(self) -> None:
         edits = self.edits
-        call = self._call
         prompt = self._prompt
         typed = self._fields.value
-        pairs = [(self._reply, typed["reply"])] if call else []
+        pairs = [(self._reply, typed["reply"])]
         pairs += [(getattr(prompt, part), typed[part]) for part in _PARTS if prompt]
         changed = [pair for pair in pairs if pair[0] != pair[1]]
         self.diff.show(draw("calls.diff", pairs=[changed_lines(*pair) for pair in changed]))

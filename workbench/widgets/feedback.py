@@ -31,12 +31,11 @@ class Verdict(Panel):
 
     def show(self, run: Run) -> None:
         """Show the stored feedback of the run's user."""
-        user = run.row["user_id"]
         own = next(
             (
                 row
                 for row in run._workspace.feedback(run=run.run_id).on_answers()
-                if row["who"] == user
+                if row["who"] == run.row["user_id"]
             ),
             None,
         )

@@ -17,6 +17,7 @@ from workbench.records import proposals
 from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
 from workbench.state import Data
+from workbench.text import content_terms
 from workbench.tools.registry import check
 from workbench.views.markup import Picture, draw
 from workbench.views.plan_graph import forecast_text
@@ -133,8 +134,7 @@ class Working:
             self._show_ask()
         if run is None or document is None:
             for part in (self.evidence, self.form, *self.result.children):
-                if part is not self.ask.region:
-                    display_if(part, False)
+                display_if(part, part is self.ask.region)
             return
         # a report, whose plan has run
         writes = proposals.kind(document["review"] or {}) in paths("forms")
@@ -255,7 +255,6 @@ class Working:
         status = self._document["status"]
         point = (self._document["review"] or {}).get("point")
         marks = status if status == "done" or point == "reflect" else ""
-        relevant = self._relevant(run) if status == "done" and self._piece else {}
         self.evidence.show(
             evidence(
                 pieces,
@@ -265,7 +264,7 @@ class Working:
                 sentence=self._sentence,
                 question=question,
                 marks=marks,
-                relevant=relevant,
+                relevant=self._relevant(run),
                 is_mentioned=self._is_mentioned,
             )
         )
@@ -300,22 +299,23 @@ class Working:
     def _examples(self) -> list[str]:
         """Return two questions about the chosen knowledge base, or about the first one."""
         names = self._wb.knowledge.names()
-        name = self.ask.chosen(names) or (names[0] if names else "")
-        titles = self._wb.knowledge.get(name).about()["titles"][:2] if name else []
-        if len(titles) < 2:
-            return []
         labels = self._labels
-        return [
-            labels("example_compare", a=titles[0], b=titles[1]),
-            labels("example_about", a=titles[1]),
-        ]
+        for name in filter(None, [self.ask.chosen(names), *names[:1]]):
+            base = self._wb.knowledge.get(name)
+            for a in base.about()["titles"][:5]:
+                for hit in base.passages([key for key, _ in base.search("words", a, 5)]):
+                    b = hit["title"]
+                    # Two whose titles share a word can be compared.
+                    if b != a and {*content_terms(a)} & {*content_terms(b)}:
+                        return [labels("example_compare", a=a, b=b), labels("example_about", a=b)]
+        return []
 
     def _conversation(self, run: Run) -> list[Data]:
         """Return the earlier runs of the conversation, oldest first."""
         runs = self._wb.runs.lines(100, session_id=run.session_id, user_id=run.row["user_id"])
         ids = [line["run_id"] for line in runs]
         before = runs[ids.index(run.run_id) + 1 :] if run.run_id in ids else []
-        return list(reversed(before[:MOST_TURNS]))
+        return before[:MOST_TURNS][::-1]
 
     # actions
 
@@ -404,8 +404,7 @@ class Working:
             return
         if kind == "relevant":
             wanted = what == "yes"
-            withdrawn = self._relevant(run).get(key) is wanted
-            run.feedback(None if withdrawn else wanted, piece=key)
+            run.feedback(None if self._relevant(run).get(key) is wanted else wanted, piece=key)
             return
         marks = {key: "" if piece["mark"] == what else what}
         if self._document["status"] == "paused":

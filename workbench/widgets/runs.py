@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import ipywidgets
@@ -15,7 +16,6 @@ from workbench.views.runs import PAGE, SORTS, runs_table
 from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change, press_button
 
 _STATUSES = ("done", "paused", "running", "interrupted", "failed", "cancelled")
-_ENDED = ("done", "failed", "cancelled")
 
 
 class RunTable(Panel):
@@ -35,7 +35,8 @@ class RunTable(Panel):
         self._page = 0
         self._sort = ("created_at", True)
         self._marked = list[str]()
-        self._costs = dict[str, Json]()
+        # what a run took is read again once it has moved
+        self._costs = cache(lambda run_id, *_: wb.runs.costs(run_id))
         self._rows: Sequence[Json] = ()
         self.search = ipywidgets.Text(
             placeholder=labels("runs_search"), description=labels("runs_search_label")
@@ -75,9 +76,17 @@ class RunTable(Panel):
     def _draw(self) -> None:
         column, down = self._sort
         rows = sorted(self._rows, key=lambda row: str(row[column] or "").casefold(), reverse=down)
+        place = {row["run_id"]: n for n, row in enumerate(rows)}
+        lineage = dict[str, tuple[int, ...]]()
+        for row in reversed(self._rows):  # a fork is newer than its origin, and stands below it
+            lineage[row["run_id"]] = (*lineage.get(row["origin"], ()), place[row["run_id"]])
+        rows.sort(key=lambda row: lineage[row["run_id"]])
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
-        costs = {row["run_id"]: self._cost(row) for row in shown}
+        costs = {
+            row["run_id"]: self._costs(row["run_id"], row["status"], row["decided"])
+            for row in shown
+        }
         table = runs_table(
             shown,
             self.labels,
@@ -90,13 +99,6 @@ class RunTable(Panel):
         )
         self.table.show(table)
         display_if(self.about, self._marked)
-
-    def _cost(self, row: Json) -> Json:
-        """Return what a run has cost; of one that has ended it is read once."""
-        run_id = row["run_id"]
-        if run_id not in self._costs or row["status"] not in _ENDED:
-            self._costs[run_id] = self._wb.runs.costs(run_id)
-        return self._costs[run_id]
 
     def _narrowed(self) -> None:
         self._page = 0
@@ -121,7 +123,9 @@ class RunTable(Panel):
                 event.key not in self._marked
             )
         elif kind == "export":
-            self._each("runs_exported", self._export)
+            folder = self._wb.path / "exports"
+            folder.mkdir(exist_ok=True)
+            self._each("runs_exported", lambda i: self._wb.export(i, folder / f"{i}.zip"))
         elif kind == "delete":
             self._each("runs_deleted", self._wb.runs.remove)
             self.show(self._here)
@@ -137,20 +141,14 @@ class RunTable(Panel):
         self.tags.value = self.note.value = ""
         self.show(self._here)
 
-    def _export(self, run_id: str) -> None:
-        folder = self._wb.path / "exports"
-        folder.mkdir(exist_ok=True)
-        self._wb.export(run_id, folder / f"{run_id}.zip")
-
     def _each(self, word: str, action: Any) -> None:
         """Act on every marked run, and say for how many it was done, or why it was not."""
-        done = 0
         refused = list[str]()
-        for run_id in list(self._marked):
+        for run_id in self._marked:
             try:
                 action(run_id)
-                done += 1
             except WorkbenchError as error:
                 refused.append(str(error))
+        done = len(self._marked) - len(refused)
         message = self.labels(word, n=done, where=str(self._wb.path / "exports"))
         self.message.value = el("p.wb-dim", " ".join([message, *refused]), role="status")

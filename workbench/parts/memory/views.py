@@ -34,8 +34,7 @@ class Rows(Shown, FrameList[Any]):
         """Return a table of them."""
         return self._blocks(self, labels_for(self.message))
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = Shown.__str__
 
 
 # static forms

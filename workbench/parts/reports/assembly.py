@@ -252,9 +252,8 @@ class _Assembly:
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]
-        if missing:
-            return self.labels("part_open", titles=self.labels("comma").join(missing))
-        return ""
+        titles = self.labels("comma").join(missing)
+        return self.labels("part_open", titles=titles) if missing else ""
 
     def _glossary(self) -> str:
         """Return names that sections speak of and none is about, with the first sentence of their documents."""
@@ -309,16 +308,19 @@ class _Assembly:
 
     def support(self) -> list[Supported]:
         """Return each statement as those of an answer are kept."""
-        support = []
-        for claim in (claim for section in self.sections for claim in section["claims"]):
-            cited = [self.numbers[i] for i in claim["evidence_ids"] if i in self.numbers]
-            statement = Supported(
+        claims = [claim for section in self.sections for claim in section["claims"]]
+        cited = [
+            [self.numbers[i] for i in claim["evidence_ids"] if i in self.numbers]
+            for claim in claims
+        ]
+        return [
+            Supported(
                 sentence=claim["text"],
                 verdict=claim["verdict"],
-                cited=cited,
-                by=cited if claim["verdict"] in ("supported", "partly") else [],
+                cited=marks,
+                by=marks if claim["verdict"] in ("supported", "partly") else [],
                 why=claim["why"],
                 judge="",
             )
-            support.append(statement)
-        return support
+            for claim, marks in zip(claims, cited, strict=True)
+        ]
