@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -164,9 +165,11 @@ def test_from_the_question_to_the_answer_by_keys_without_scrolling_and_then_with
     nb.default_window()
     nb.page.get_by_label("Question", exact=True).fill(RELEASED)
     nb.page.keyboard.press("Control+Enter")
-    for asks in ("run this plan", "evidence"):
+    title = nb.page.locator(".wb-head-top")
+    for asks, point in (("run this plan", "plan"), ("evidence", "reflect")):
         nb.wait(f"document.querySelector('.wb-decision .wb-band')?.innerText.includes({asks!r})")
         nb.wait(f"{IN_WINDOW}('.wb-decision .wb-primary:enabled')")
+        expect(title).to_have_text(re.compile(rf"waiting for you · {point}\s*{re.escape(RELEASED)}"))
         nb.wait("document.activeElement.closest('.wb-dock')")  # where the last button went
         if asks == "evidence":  # which is read over the whole width, next to the decision on it
             nb.page.locator(".wb-piece [data-text]").first.click()
@@ -177,6 +180,16 @@ def test_from_the_question_to_the_answer_by_keys_without_scrolling_and_then_with
         nb.page.keyboard.press("Control+Enter")
     nb.page.locator(".wb-answer").wait_for()
     nb.wait(f"{IN_WINDOW}('.wb-answer p')")
+    expect(title).to_have_text(re.compile(rf"✓ done\s*{re.escape(RELEASED)}"))
+    nb.page.locator(".wb-ask-keys").focus()
+    nb.page.keyboard.press("Shift+Tab")
+    nb.page.keyboard.press("Tab")  # what is reached by keys is seen to be
+    ring = "(style => [style.outlineStyle, style.outlineWidth])(getComputedStyle(document.activeElement))"
+    assert nb.eval(ring) == ["solid", "2px"]
+    nb.page.keyboard.press("Enter")
+    nb.wait(f"{IN_WINDOW}('.wb-keys')")
+    expect(nb.page.locator(".wb-keys")).to_contain_text("Ctrl+Enter")
+    nb.page.keyboard.press("Enter")
     BenchPage(nb.page).view("Runs")
     nb.page.locator(".wb-runs").wait_for()
     assert nb.page.evaluate(TOP, ".wb-bench") == head, "the head stays where the pointer is"
