@@ -116,7 +116,7 @@ class RecordedGraph:
 
     source = ""
 
-    def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any], why: str = ""):
+    def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any], why: str):
         self.name = name
         self.graph = graph
         self._wb = wb

@@ -25,10 +25,9 @@ def record(page: Page, graph: str, inputs: str, thread: str) -> int:
 
     with page.open(make=True) as wb:
         agent = wb.record(graph)
-        sealed = inputs.endswith(".zip")
         run = (
             agent.read_capsule(inputs)
-            if sealed
+            if inputs.endswith(".zip")
             else agent.start(read_json(inputs), thread=thread)
         )
         document, _ = follow(page, run, False)

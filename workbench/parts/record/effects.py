@@ -50,7 +50,7 @@ Execute = Callable[[], Awaitable[Any]]
 
 def copied(value: Any) -> Any:
     """Return a deep copy: what a node changes in place would be seen by others in this run, and in no replay."""
-    with contextlib.suppress(TypeError, ValueError, AttributeError, RecursionError):
+    with contextlib.suppress(Exception):  # of a class of the user's
         return copy.deepcopy(value)
     return value
 
@@ -403,10 +403,12 @@ class Recorder(Tape):
                 item = self.past and self.past.get(tuple(call.input[0]), call.input[1])
                 if digest(item and item.value) != digest(call.value and call.value.value):
                     return True
-            elif call.kind == "memory" and not own:
-                written = call.parts["written"]
-                if written != digest(self._written):
-                    return True
+            elif (
+                call.kind == "memory"
+                and not own
+                and call.parts["written"] != digest(self._written)
+            ):
+                return True
         return False
 
     def _divergence(

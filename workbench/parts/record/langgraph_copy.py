@@ -25,7 +25,7 @@ from collections.abc import (
 )
 from enum import Enum
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
@@ -77,7 +77,7 @@ class Node:
     version: str
     runnable: Runnable[Any, Any]
     reducers: Reducers
-    kind: Literal["node", "edge"] = "node"
+    kind: str = "node"
     unkeyed: frozenset[str] = frozenset()
 
 
@@ -180,9 +180,7 @@ class Copier:
             node = _rebound(node, self.replacements)
         return self._recorded(path, node, "node", fields)
 
-    def _recorded(
-        self, path: str, runnable: Any, kind: Literal["node", "edge"], fields: Mapping[str, Any]
-    ) -> Any:
+    def _recorded(self, path: str, runnable: Any, kind: str, fields: Mapping[str, Any]) -> Any:
         original = Node(path, code_version(runnable), runnable, kind=kind, **fields)
 
         async def call(state: Any, config: Any) -> Any:
@@ -257,7 +255,7 @@ def with_globals(function: Any, replacements: Mapping[int, Any]) -> Any:
         function.__code__, {**function.__globals__, **names}, function.__name__, function.__defaults__,
         function.__closure__,
     )  # fmt: skip
-    twin.__kwdefaults__, twin.__annotations__ = function.__kwdefaults__, function.__annotations__
+    twin.__kwdefaults__ = function.__kwdefaults__
     return twin
 
 
@@ -474,16 +472,12 @@ def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
 
     They are those of its states, and those that its nodes find behind their names, as the form of an answer.
     """
-    classes = (
+    kinds = [
         value
         for node in nodes(twin)
         for value in reachable(node.runnable)
         if isinstance(value, type)
-    )
-    kinds = [
-        kind
-        for kind in classes
-        if issubclass(kind, (BaseModel, Enum)) or dataclasses.is_dataclass(kind)
+        and (issubclass(value, (BaseModel, Enum)) or dataclasses.is_dataclass(value))
     ]
     allowed: set[Any] = {
         (kind.__module__, kind.__name__) for kind in (Document, Final, Item, SearchItem, *kinds)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from workbench.records.tape import Effect
 
 
-POLL_S = 0.1
 UNCHANGED: Any = object()
 """In place of a result that is not replaced; None may be one."""
 
@@ -56,14 +55,12 @@ class GraphRun(StoredRun):
     @property
     def state(self) -> dict[str, Any]:
         """Return the state at its end, or where it stands; nothing where it has not ended and its graph is not here."""
-        result = self.row["result"]
-        state = dict[str, Any]()
-        if result:
-            state = self.agent.load_text(result["state"])
-        elif self.agent.graph is not None:
-            config: Any = {"configurable": {"thread_id": self.run_id}}
-            state = self._work.loop.call(self.agent._copy.aget_state(config)).values
-        return state
+        if result := self.row["result"]:
+            return self.agent.load_text(result["state"])
+        if self.agent.graph is None:
+            return {}
+        config: Any = {"configurable": {"thread_id": self.run_id}}
+        return self._work.loop.call(self.agent._copy.aget_state(config)).values
 
     @property
     def input(self) -> Any:
@@ -73,7 +70,8 @@ class GraphRun(StoredRun):
     @property
     def messages(self) -> list[Any]:
         """Return the messages of the state."""
-        return list(self.state.get("messages", [])) if isinstance(self.state, Mapping) else []
+        state = self.state
+        return list(state.get("messages", [])) if isinstance(state, Mapping) else []
 
     @property
     def reply(self) -> str:
@@ -159,7 +157,7 @@ class GraphRun(StoredRun):
                 position = row
                 yield self.agent.load_text(event["streamed"])
             if not is_last:
-                time.sleep(POLL_S / 10)
+                time.sleep(0.01)
 
     def answer(self, answer: Any, *, who: str = "person", wait: bool = True) -> GraphRun:
         """Answer what the run asks, and wait for the next pause or the end.
