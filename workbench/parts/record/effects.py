@@ -50,7 +50,7 @@ Execute = Callable[[], Awaitable[Any]]
 
 def copied(value: Any) -> Any:
     """Return a deep copy: what a node changes in place would be seen by others in this run, and in no replay."""
-    with contextlib.suppress(Exception):  # of a class of the user's
+    with contextlib.suppress(TypeError, ValueError, AttributeError, RecursionError):
         return copy.deepcopy(value)
     return value
 
@@ -392,16 +392,14 @@ class Recorder(Tape):
 
     def _read_what_changed(self, effect: Effect) -> bool:
         """Return whether it read what this run has changed in the store by now; a search may find anything."""
-        own = set[str]()
-        calls = self._calls_in[effect.at] if self.mode == "fork" else ()
-        for call in calls:
+        own = set()
+        for call in self._calls_in[effect.at] if self.mode == "fork" else ():
             if (call.kind, call.name) == ("memory", "put"):
                 own.add(digest([call.value["namespace"], call.value["key"]]))
             elif (call.kind, call.name) == ("memory", "get"):
-                if digest(call.input[:2]) in own:
-                    continue
                 item = self.past and self.past.get(tuple(call.input[0]), call.input[1])
-                if digest(item and item.value) != digest(call.value and call.value.value):
+                same = digest(item and item.value) == digest(call.value and call.value.value)
+                if not same and digest(call.input[:2]) not in own:
                     return True
             elif (
                 call.kind == "memory"

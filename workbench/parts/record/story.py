@@ -10,9 +10,6 @@ from workbench.views.blocks import Block, Column, Lines, clipped
 from workbench.views.labels import Labels
 from workbench.views.markup import cut
 
-LONGEST = 4000
-"""Characters of a field that are shown."""
-
 
 def _effects(document: Data, labels: Labels) -> Iterator[Block]:
     heads = [
@@ -34,7 +31,7 @@ def _effects(document: Data, labels: Labels) -> Iterator[Block]:
 
 def _state(document: Data, labels: Labels) -> Iterator[Block]:
     yield Lines(
-        [cut(line, LONGEST) for line in state_lines(document["state"])],
+        [cut(line, 4000) for line in state_lines(document["state"])],
         heading=labels("record_state"),
     )
 
