@@ -285,6 +285,26 @@ def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Wor
     assert page.run_id == stopped.run_id
 
 
+def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbench, asked: Run) -> None:
+    page = shared_wb.bench(asked)
+    page.working.timeline.press("choose", "executor")
+    said = text(page.working.node)
+    executed = [entry for entry in asked.log if entry["node"] == "executor"]
+    assert said.startswith("executor 1.") and f" {len(executed)}. " in said and f"query {QUESTION}" in said
+    record = asked.records[0]
+    page.working.timeline.press("choose", f"{record['step_id']}/1")
+    said = text(page.working.node)
+    assert record["tool"] in said and f"top_k {record['raw_input']['top_k']}" in said
+    assert all(f"{sub['name']} " in said for sub in record["sub_steps"]) and "evidence_count" in said
+    page.view = "knowledge"
+    shown = page.futures.knowledge.picture.html
+    key = next(key for key in re.findall(r'data-key="([^"]+)" role="option"', shown) if "ang lee" in key)
+    page.futures.knowledge.press("choose", key)
+    said = text(page.futures.entity)
+    assert "The Wedding Banquet directed by Ang Lee" in said and "[1] The Wedding Banquet cited" in said
+    assert 'role="option"' not in asked.knowledge().markup, "on a page nothing can be chosen"
+
+
 def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, asked: Run, stopped: Run) -> None:
     document = shared_wb.compare(asked, stopped).to_dict()
     document["claims"] = [{**row, "changes": ["shared"]} for row in document["claims"]]

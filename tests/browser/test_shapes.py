@@ -138,6 +138,8 @@ def test_a_citation_brings_its_evidence_into_view(notebook, workspace):
     assert min(nb.page.locator(part).bounding_box()["width"] for part in (".wb-answer", ".wb-pieces")) > WHOLE
     link = nb.page.locator(".wb-piece[aria-selected=true] a")
     assert link.get_attribute("href").startswith("https://") and "noopener" in link.get_attribute("rel")
+    nb.page.locator('.wb-time-lane[data-key="executor"]').click()
+    nb.wait(f"{IN_WINDOW}('.wb-detail > summary')")
 
 
 def test_after_run_all_no_view_asks_for_what_is_decided(notebook, workspace):

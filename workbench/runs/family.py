@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from workbench.plans import Plan
-from workbench.records.figures import figures
 from workbench.records.tape import begun
 from workbench.runs.recording import Recording, recorded
 from workbench.settings import flatten_settings
@@ -13,7 +12,7 @@ from workbench.state import Json
 def family(run: Recording) -> list[Json]:
     """Return a line (``wb.runs.lines``) per run of a family, oldest first; of a run without relatives only its own.
 
-    Each has its ``changes``, its ``seconds`` of work and its ``tokens``.
+    Each has its ``changes``, and what it has cost (``wb.runs.costs``).
     """
     listed = run._workspace.runs
     [line] = run._work.lines([run.run_id])
@@ -21,11 +20,9 @@ def family(run: Recording) -> list[Json]:
     lines = [*run._work.lines([root]), *reversed(listed.lines(100, origin=root))]
     runs = {line["run_id"]: recorded(run, line["run_id"]) for line in lines}
     for line in lines:
-        fork = runs[line["run_id"]]
         origin = runs.get(line["origin"])
-        line["changes"] = changes(origin, fork) if origin else {}
-        line["seconds"] = figures({"records": fork.records, "log": fork.log})["total_s"]
-        line["tokens"] = listed.costs(fork.run_id)["tokens"]
+        line |= listed.costs(line["run_id"])
+        line["changes"] = changes(origin, runs[line["run_id"]]) if origin else {}
     return lines
 
 
@@ -35,10 +32,9 @@ def changes(origin: Recording, fork: Recording) -> Json:
     A ``plan`` is as ``Plan.diff`` has it, against the version that it is most like; a ``decision`` is the review
     point and what the fork decided there, None where it has not.
     """
-    before = origin.options
     after = fork.options
     edited = after.get("edited", [])
-    changed: Json = {name: [before.get(name) or {}, after.get(name)] for name in edited}
+    changed: Json = {name: [origin.options.get(name) or {}, after.get(name)] for name in edited}
     if "query" in changed:
         changed["query"] = [origin.message, fork.message]
     if "settings" in changed:

@@ -80,7 +80,7 @@ def walked(
             "status": statuses.get(node, "pending"),
             "times": len(runs[node]),
             "duration_ms": round(busy_ms(runs[node]), 3),
-            "share": round(busy_ms(runs[node]) / total, 4),
+            "share": busy_ms(runs[node]) / total,
         }
         for node in nodes
     ]

@@ -61,9 +61,9 @@ def _environment() -> Environment:
         finalize=_shown,
         auto_reload=False,
     )
-    shared: list[Any] = [family, milliseconds, percent, score_text]
-    shared += [decision_name, origin_text, reading_text, reason_text]
-    result.globals |= {function.__name__: function for function in shared}
+    numbers: list[Any] = [family, milliseconds, percent, score_text]
+    for function in (*numbers, decision_name, origin_text, reading_text, reason_text):
+        result.globals[function.__name__] = function
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n"), "SIGNS": SIGNS}
     result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
     result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts, "plainly": cut}

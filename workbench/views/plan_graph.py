@@ -62,7 +62,6 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
     rows = []
     for step in view.plan.steps:
         record: Data = view.last.get(step.step_id) or {"status": "pending"}
-        found = record.get("output_summary", {}).get("evidence_count")
         rows.append(
             {
                 **step.model_dump(include={"step_id", "objective", "tool", "condition"}),
@@ -70,7 +69,7 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
                 **{name: record.get(name) for name in ("status", "duration_ms", "error")},
                 "replayed": bool(record.get("replayed")),
                 "attempts": record.get("attempt", 0),
-                "evidence_count": found,
+                "evidence_count": record.get("output_summary", {}).get("evidence_count"),
                 "critical": step.step_id in critical,
                 "added_in": None if step.step_id in first else added.get(step.step_id),
             }

@@ -18,11 +18,11 @@ from workbench.views.labels import SIGNS, Labels, milliseconds, percent
 from workbench.views.markup import Picture, draw, step_name
 
 _SIGNS = (
-    ("waiting", "▮", "person-fill", "waiting"),
-    ("stopped", "▯", "idle", "stopped"),
-    ("taped", "▥", "idle", "from_tape"),
+    ("waiting", "▮", "person-fill"),
+    ("stopped", "▯", "idle"),
+    ("from_tape", "▥", "idle"),
 )
-"""Looks of bars besides their share of the time: sign, colour, word."""
+"""Looks of bars besides their share of the time: sign, colour."""
 
 
 class Lane(NamedTuple):
@@ -75,8 +75,8 @@ def _drawn(
         place = {"name": short(lane.name, 28 if page else 20), "top": 22 + 18 * len(rows)}
         rows[lane.key] = draw("timeline.lane", labels, lane=lane, **place, **look)
     body = Body([axis], rows, 780 if page else "100%", 26 + 18 * len(rows))
-    looks = {"taped" if bar.replayed else bar.kind for bar in segments}
-    legend = [(sign, ink, labels(word)) for look, sign, ink, word in _SIGNS if look in looks]
+    looks = {"from_tape" if bar.replayed else bar.kind for bar in segments}
+    legend = [(sign, ink, labels(look)) for look, sign, ink in _SIGNS if look in looks]
     worked = [lane for lane in lanes if lane.bars[0].kind == "node"]
     if not worked:
         return body, "", legend

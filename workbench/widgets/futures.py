@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.runs.family import family
+from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.views.comparison import LETTERS, beside, lettered
 from workbench.views.edits import decision_texts, field_changes, plan_change_texts
 from workbench.views.labels import Labels
-from workbench.views.markup import NOTHING, Picture, draw, el
+from workbench.views.markup import Picture, draw, el
 from workbench.views.render import page_html
 from workbench.widgets.display import find_widget
 from workbench.widgets.panel import Event, Panel, Pick, display_if
@@ -41,7 +41,7 @@ class Decisions(Panel):
                 "futures.decision",
                 self.labels,
                 decision=decision,
-                texts=decision_texts(decision, self.labels),
+                words=_WORDS,
             )
             for decision in document["decisions"]
         }
@@ -65,14 +65,15 @@ class Futures:
         self._wb = bench.wb
         labels = bench.labels
         self.runs = RunTable(labels, bench.wb)
-        self.knowledge = Pick()
+        self.knowledge = Pick(listener=self._choose)
+        self.entity = Pick()
         self.compared = Pick(listener=self._pressed)
         self._compared = ("", list[str]())
         self.below = ipywidgets.VBox()
         self._regions = {
             "runs": self.runs.region,
             "compare": self.compared,
-            "knowledge": self.knowledge,
+            "knowledge": ipywidgets.VBox([self.knowledge, self.entity]),
         }
         self.region = ipywidgets.VBox([*self._regions.values(), self.below]).add_class(
             "wb-futures"
@@ -96,10 +97,13 @@ class Futures:
         lines = family(run) if run else []
         here = self._bench.run_id
         at, ids = self._compared
-        ids = ids if at == here else _relatives(lines, here)
+        if at != here:
+            origin = origin_of(run) if run else None
+            forks = [line["run_id"] for line in lines if line["origin"] == here]
+            ids = [origin, here] if origin else [here, *forks[-1:]]
         letters = dict(zip(ids, LETTERS, strict=False))
         look = {"lines": lines, "here": here, "letters": letters, "words": _WORDS}
-        drawn = draw("futures.tree", labels, **look) if len(lines) > 1 else NOTHING
+        drawn = draw("futures.tree", labels, **look)
         if len(ids) > 1:
             document = self._wb.compare(*ids).to_dict()
             costs = document["cost"]
@@ -124,12 +128,21 @@ class Futures:
         if widget is None:
             self._bench.put(run)
 
+    def _choose(self, event: Event) -> None:
+        """Show the relations of an entity and the pieces of evidence that name it, below the graph."""
+        if run := self._bench.run:
+            base = self._wb.knowledge.get(run.state["kb_prefix"])
+            pieces = found_pieces(run)
+            found = {"base": base, "pieces": pieces, "relations": run.knowledge().data}
+            self.entity.show(draw("svg.detail", self._bench.labels, key=event.key, **found))
+            self.entity.reveal("detail")
+
     def _show_knowledge(self, run: Run) -> None:
         """Show the graph around the answer of a run, or why its knowledge base is missing."""
+        self.entity.show()
         try:
-            self.knowledge.show(
-                draw("svg.searched", self._bench.labels, svg=run.knowledge().markup)
-            )
+            picture = str(run.knowledge().markup)
+            self.knowledge.show(draw("svg.searched", self._bench.labels, picture=picture))
         except WorkbenchError as error:
             self.knowledge.show(el("p.wb-part.wb-dim", str(error)))
 
@@ -139,10 +152,3 @@ class Futures:
         else:
             self._compared = (self._bench.run_id, request["runs"])
             self._bench.view = "compare"
-
-
-def _relatives(lines: Sequence[Data], here: str) -> list[str]:
-    """Return the origin of a run and the run; or the run and its last fork."""
-    origin = next((line["origin"] for line in lines if line["run_id"] == here), None)
-    forks = [line["run_id"] for line in lines if line["origin"] == here]
-    return [origin, here] if origin else [here, *forks[-1:]]

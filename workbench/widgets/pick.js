@@ -85,13 +85,13 @@ export default {
 
     // A picture takes the width that it has; Ctrl and the wheel, or + and -, make it larger, and it is pulled.
     const zoomed = new Map();
+    let pulled = false;
     const zooms = () => {
       for (const svg of root.querySelectorAll("svg[data-zoom]")) {
         const name = svg.getAttribute("aria-label") ?? "";
         const whole = svg.viewBox.baseVal;
         const [wide, high] = [whole.width, whole.height];
         svg.tabIndex = 0;
-        for (const node of svg.querySelectorAll(".wb-entity")) node.tabIndex = -1; // a click rings the node alone
         const see = (box) => {
           zoomed.set(name, box);
           svg.setAttribute("viewBox", box.join(" "));
@@ -118,6 +118,7 @@ export default {
         });
         svg.addEventListener("pointermove", (event) => {
           if (event.buttons !== 1) return;
+          pulled = true;
           const [left, top, w, h] = zoomed.get(name) ?? [0, 0, wide, high];
           const scale = w / svg.getBoundingClientRect().width;
           see([left - event.movementX * scale, top - event.movementY * scale, w, h]);
@@ -204,7 +205,7 @@ export default {
     };
 
     root.addEventListener("click", (event) => {
-      if (!getSelection()?.toString() || event.target.closest("[data-do]")) press(event.target);
+      if (!pulled && (!getSelection()?.toString() || event.target.closest("[data-do]"))) press(event.target);
     });
     root.addEventListener("toggle", (event) => event.target.open && event.target.querySelector(":scope > * > [data-field]")?.focus(), true);
     root.addEventListener("keydown", (event) => {
@@ -238,7 +239,10 @@ export default {
         for (const change of due) change();
       });
     const released = new AbortController();
-    root.addEventListener("pointerdown", () => (waiting ??= []));
+    root.addEventListener("pointerdown", () => {
+      pulled = false;
+      waiting ??= [];
+    });
     for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, { signal: released.signal });
 
     const heard = settled((message) => {

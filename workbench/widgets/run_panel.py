@@ -53,6 +53,7 @@ class Working:
         self._document: Data = {}
         self._pieces: tuple[Any, list[Any]] = (None, [])
         self.calls = Calls(labels, wb.settings)
+        self.node = Pick()
         self.verdict = Verdict(labels)
         memory = provided("widgets", "memory")
         self.memory = memory(labels) if memory else None
@@ -61,7 +62,8 @@ class Working:
         self.turns = Pick(listener=lambda event: bench.act(lambda: bench.put(wb.run(event.key))))
         self.answer = Pick(listener=self._on_answer)
         self.evidence = Pick(listener=self._on_evidence)
-        self.timeline = Pick()
+        self.timeline = Pick(listener=self._on_timeline)
+        self.times = ipywidgets.VBox([self.timeline, self.node])
         self.fork_bar = Pick(listener=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
         self.past = Decisions(labels)
@@ -80,7 +82,7 @@ class Working:
             "plan": self.editor.region,
             "side": ipywidgets.VBox(side),
             "evidence": self.evidence,
-            "timeline": self.timeline,
+            "timeline": self.times,
             "past": self.past.region,
             "hand": self.by_hand.region,
         }
@@ -111,6 +113,7 @@ class Working:
         self._sentence = ""
         self._at = ("", "")
         self.calls.close()
+        self.node.show()
         display_if(self.calls.region, False)
 
     # show
@@ -121,7 +124,7 @@ class Working:
         self._document = document or {}
         status = self._document.get("status", "")
         moved = self._moved_on()
-        for part in (self.editor.region, self.timeline, self.dock):
+        for part in (self.editor.region, self.times, self.dock):
             display_if(part, document)
         ended = status in ("done", "failed", "cancelled")
         for part in (self.past, self.by_hand):
@@ -367,6 +370,12 @@ class Working:
             run = self._run
             plan = Plan.load(self.editor.plan)
             self._bench.act(lambda: self._fork(run, plan=plan))
+
+    def _on_timeline(self, event: Event) -> None:
+        """Show what the chosen node or step was given and what it gave, below its lane."""
+        if self._run:
+            self.node.show(draw("timeline.detail", self._labels, key=event.key, run=self._run))
+            self.node.reveal(event.key)
 
     def _on_answer(self, event: Event) -> None:
         cited = self._document.get("citations", ())

@@ -225,7 +225,7 @@ def test_no_edge_runs_over_a_node_and_each_label_is_on_its_line_and_over_no_node
     cards = [_patch(node, 3) for node in canvas.nodes.values() if node["type"] != "group"]
     routes = [(canvas.edges[i], way) for i, way in ways(canvas.edges.values(), canvas.nodes, cards, 3).items()]
     assert not [1 for _, way in routes for line in _lines(way, 0) for card in cards if line.meets(card)]
-    words = list(_words(routes, cards, [], 3))
+    words = list(_words(routes, cards, 3))
     lines = [(edge.get("label"), line) for edge, way in routes for line in _lines(way, 9)]
     on_line = [any(own == label and Patch(*at, 1, 1).meets(line) for own, line in lines) for at, label, _ in words]
     assert all(on_line) and len(words) > 0.7 * sum(bool(edge.get("label")) for edge, _ in routes)

@@ -61,7 +61,7 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     unit = max((max(across) - min(across) + 100) / _FITTED, 1 / _SCALE)
     boxes = [_patch(node, unit) for node in nodes]
     routes = list(zip(edges, ways(edges, canvas.nodes, boxes, unit).values(), strict=True))
-    words = list(_words(routes, boxes, [*_borders(canvas, 3 * unit)], unit))
+    words = list(_words(routes, boxes, unit))
     points = [*corners, *(point for _, way in routes for point in way)]
     for (x, y), label, _ in words:
         points += [(x + sign * width(label, 11) * unit / 2, y) for sign in (-1, 1)]
@@ -101,23 +101,13 @@ def _ink(element: Data) -> str:
     return _INK.get(color) or color or "currentColor"
 
 
-def _borders(canvas: Canvas, thick: float) -> Iterator[Patch]:
-    """Yield the four sides of each group."""
-    for group in canvas.groups:
-        left, top = group["x"], group["y"]
-        right, low = left + group["width"], top + group["height"]
-        yield from _lines(
-            [(left, top), (right, top), (right, low), (left, low), (left, top)], thick
-        )
-
-
 def _words(
-    routes: Sequence[Route], boxes: Iterable[Patch], borders: Iterable[Patch], unit: float
+    routes: Sequence[Route], boxes: Iterable[Patch], unit: float
 ) -> Iterator[tuple[Point, str, bool]]:
     """Yield place and label of each edge, on its own line and clear of nodes and other labels; none without room.
 
-    True is a label with room only where the picture is not fitted to a page. Other edges and borders of groups are
-    crossed only where there is no other place.
+    True is a label with room only where the picture is not fitted to a page. Other edges are crossed only where there
+    is no other place.
     """
     lines = [_lines(way, 3 * unit) for _, way in routes]
     lengths = [sum(line.wide + line.high for line in way) for way in lines]
@@ -134,7 +124,7 @@ def _words(
         ]
         others = chain(*lines[:number], *lines[number + 1 :])
         clear = [*taken, *ends]
-        tries = [([*clear, *others, *borders], unit), (clear, unit), (taken, 1 / _SCALE)]
+        tries = [([*clear, *others], unit), (clear, unit), (taken, 1 / _SCALE)]
         for obstacles, scale in tries if label else ():
             if at := free_patch(label, places, obstacles, 11 * scale, 0.9):
                 taken.append(at)
