@@ -160,6 +160,15 @@ STOP_WORDS_ZH = re.compile(
 _SEGMENT = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 
 
+def titled(title: str) -> str:
+    """Return a title in the marks that its own language has for titles.
+
+    >>> titled("茶馆"), titled("《茶馆》"), titled("Hulk")
+    ('《茶馆》', '《茶馆》', 'Hulk')
+    """
+    return f"《{title.strip('《》')}》" if CJK.search(title) else title
+
+
 def detect_language(text: str) -> str:
     """Return ``"zh"`` when the text holds a Chinese character outside a title in 《》, else ``"en"``.
 

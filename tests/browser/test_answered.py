@@ -196,6 +196,10 @@ def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any
     page.locator(".wb-report .wb-cite:visible").first.click()
     expect(page.locator(".wb-piece[aria-selected=true]")).to_have_count(1)
     assert nb.kernel("wb.runs.list()[0].report.status") == "completed"
+    for form, begins in (("HTML", "<!doctype html>"), ("Markdown", f"# {TOPIC}")):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=form).click()
+        assert Path(download.value.path()).read_text(encoding="utf-8").startswith(begins)
 
 
 def picture(bench: BenchPage, name: str) -> None:

@@ -59,8 +59,6 @@ class Review(traitlets.HasTraits):
         self._runs = runs
         self._forecast = forecast
         self._labels = labels
-        self._request = Json()
-        self._plan: Data | None = None
         self._sent = False
         self._form: Form | None = None
         self._key = ("", "")

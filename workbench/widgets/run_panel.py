@@ -17,7 +17,7 @@ from workbench.records import proposals
 from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
 from workbench.state import Data
-from workbench.text import content_terms
+from workbench.text import content_terms, titled
 from workbench.tools.registry import check
 from workbench.views.markup import Picture, draw
 from workbench.views.plan_graph import forecast_text
@@ -310,7 +310,8 @@ class Working:
                     b = hit["title"]
                     # Two whose titles share a word can be compared.
                     if b != a and {*content_terms(a)} & {*content_terms(b)}:
-                        return [labels("example_compare", a=a, b=b), labels("example_about", a=b)]
+                        a, b = titled(a), titled(b)
+                        return [labels("example_compare", a=a, b=b), labels("example_about", b=b)]
         return []
 
     def _conversation(self, run: Run) -> list[Data]:

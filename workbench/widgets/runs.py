@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import ipywidgets
 
 from workbench.errors import WorkbenchError
-from workbench.state import Json
 from workbench.views.labels import Labels
 from workbench.views.markup import el
 from workbench.views.runs import PAGE, SORTS, runs_table
@@ -37,7 +35,6 @@ class RunTable(Panel):
         self._marked = list[str]()
         # what a run took is read again once it has moved
         self._costs = cache(lambda run_id, *_: wb.runs.costs(run_id))
-        self._rows: Sequence[Json] = ()
         self.search = ipywidgets.Text(
             placeholder=labels("runs_search"), description=labels("runs_search_label")
         )

@@ -82,7 +82,9 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     assert "Nothing was found on: Exile." in run.report.text
     assert [step.step_id for step in run.plan.steps][-3:] == ["step_2_families", "step_3_food", "step_4_exile"]
     families, food, exile, others = run.report.chapters[0]["text"].splitlines()
-    assert "family" in families and "Eat Drink Man Woman [" in food, "a name alone says nothing of food"
+    assert "as members of" not in families, "a sentence that was cut is no finding"
+    assert "famil" in families and "Eat Drink Man Woman [" in food, "a name alone says nothing of food"
+    assert all(line.endswith(".") for line in (families, food, exile, others))
     assert "the corpus says nothing on it" in exile and "directed by" not in others
 
 

@@ -62,10 +62,10 @@ def page_of(title, language, *chapters):
 def test_references_by_default_and_as_bibtex():
     assert references(SOURCES, "default", "en") == [
         r"*On Houses*, passage 3, base tea, [https\://example.org/a\_(b)](https://example.org/a_%28b%29), CC BY-SA 4.0",
-        r"*茶馆*, passage 1, base 书, [https\://zh.example.org/茶馆](https://zh.example.org/%E8%8C%B6%E9%A6%86)",
+        r"《茶馆》, passage 1, base 书, [https\://zh.example.org/茶馆](https://zh.example.org/%E8%8C%B6%E9%A6%86)",
         "*A page*, base tea, <https://example.org/page>",
     ]
-    assert references(SOURCES[2:], "default", "zh") == ["《A page》，知识库 tea，<https://example.org/page>"]
+    assert references(SOURCES[2:], "default", "zh") == ["*A page*，知识库 tea，<https://example.org/page>"]
     paper, book, _ = references(SOURCES, "bibtex")
     assert paper.startswith(
         "@article{ref1,\n  title = {{On Houses}},\n  author = {Roe, Jane and Doe, John},\n  year = {2019},"

@@ -5,7 +5,7 @@ appendix that says how far it can be trusted.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -31,21 +31,11 @@ from workbench.parts.reports.writer import abstract_by_model, writes
 from workbench.ports import Context
 from workbench.records.tape import RULES
 from workbench.state import ConversationState, Data, Json, RetrievalResult, Supported
-from workbench.text import detect_language, fold
+from workbench.text import detect_language, fold, titled
 from workbench.views.labels import Labels
 
 _GONE: Any = {"result_id": "", "metadata": {}}
 _MOST_LISTED = 10
-
-
-def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) -> str:
-    """Return a section's text with the numbers of the report in place of its own; a mark that points at nothing goes.
-
-    >>> renumbered("It is green [1][2].", ["p", "q"], {"p": 7, "q": 3})
-    'It is green [7][3].'
-    """
-    places = {n: numbers[piece] for n, piece in enumerate(sources, 1) if piece in numbers}
-    return citing.renumbered(text, places)[0]
 
 
 async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
@@ -84,9 +74,14 @@ class _Assembly:
         self.results = merged_evidence(state)
         sections = written_sections(state)
         self.numbers = {result["result_id"]: n for n, result in enumerate(self.results, 1)}
-        self.sections: Any = [
-            {**s, "text": renumbered(s["text"], s["sources"], self.numbers)} for s in sections
-        ]
+        self.sections: Any = []
+        for (
+            section
+        ) in sections:  # with the numbers of the report; a mark that points at nothing goes
+            sources = enumerate(section["sources"], 1)
+            places = {n: self.numbers[piece] for n, piece in sources if piece in self.numbers}
+            text = citing.renumbered(section["text"], places)[0]
+            self.sections.append({**section, "text": text})
         self.reading = state["route_decision"]["question"]
         self.chapters: list[Chapter] = []
         self.bases = context.bases(state["kb_prefixes"])
@@ -122,8 +117,7 @@ class _Assembly:
         state = self.state
         context = self.context
         wanted = self.kind.parts
-        introduction = ""
-        abstract = ""
+        introduction = abstract = ""
         if not any(section["sources"] for section in self.sections):
             introduction = without_evidence(state, context) or offline(state, context).text
             wanted = frozenset()
@@ -204,29 +198,31 @@ class _Assembly:
 
     def _finding(self, section: Data) -> str:
         """Return the cited sentence that says most of the title, else the documents, else that nothing was found."""
-        queries = {
-            outline["section_id"]: outline["query"]
-            for outline in self.state["outline"]["sections"]
-        }
         # else it has what no other section is about
-        about = queries[section["section_id"]] != self.state["query"]
+        about = any(
+            outline["section_id"] == section["section_id"]
+            and outline["query"] != self.state["query"]
+            for outline in self.state["outline"]["sections"]
+        )
         quotes = [
-            s
-            for s in citing.marked_sentences(section["text"])
-            if about and re.search(r"\[\d+\]", s)
+            LED_BY.sub("", sentence).replace("**", "")
+            for sentence in citing.marked_sentences(section["text"])
+            if about and re.search(r"\[\d+\]", sentence)
         ]
+        # one that begins small was cut: it is no whole sentence
+        quotes = [quote for quote in quotes if not quote.lstrip("“")[:1].islower()]
         names = "|".join(
             sorted(map(re.escape, map(title_of, self.results)), key=len, reverse=True)
         )
         # the name of a document says nothing
         texts = [re.sub(names, "", quote) for quote in quotes]
         says = enough(section["title"], texts, self.bases) if texts else []
-        if any(says):
-            quotes = [quotes[says.index(max(says))]]
-        elif documents := self._documents(section):
-            return documents
         text = (quotes or [self.labels("part_nothing")])[0]
-        return LED_BY.sub("", text).replace("**", "").rstrip(".。")
+        if any(says):
+            text = quotes[says.index(max(says))]
+        elif documents := self._documents(section):
+            text = self.labels("part_see", titles=documents)
+        return text.rstrip(".。") + self.fields.say(".", "。")
 
     def _rests(self) -> str:
         """Return which documents each section rests on, a line a section: a summary without a model."""
@@ -242,8 +238,7 @@ class _Assembly:
             if piece in titles and f"[{self.numbers[piece]}]" in section["text"]:
                 marks.setdefault(titles[piece], self.numbers[piece])
         names = [
-            labels("cited_title", title=escaped(self.fields.called(title)), n=n)
-            for title, n in marks.items()
+            f"{titled(escaped(self.fields.called(title)))} [{n}]" for title, n in marks.items()
         ]
         names[_MOST_LISTED:] = ["…"] * (len(names) > _MOST_LISTED)
         if list(map(fold, marks)) == [fold(section["title"])]:

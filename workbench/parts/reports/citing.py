@@ -19,7 +19,7 @@ from bs4 import BeautifulSoup, Tag
 from workbench.errors import MissingExtra
 from workbench.parts.reports.markdown import address, escaped, inline, linked, words
 from workbench.state import Data, Json, RetrievalResult
-from workbench.text import CJK, detect_language, iso
+from workbench.text import CJK, detect_language, iso, titled
 from workbench.views.labels import Labels
 
 _CSL = {"apa": "apa", "ieee": "ieee", "gb7714": "gb-7714-2015-numeric"}
@@ -109,7 +109,7 @@ def _line(source: Data, labels: Labels) -> str:
     """Title, where in the document, base, address, licence."""
     title = escaped(source["title"])
     texts = [
-        f"《{title.strip('《》')}》" if labels.language == "zh" else f"*{title}*",
+        titled(title) if CJK.search(title) else f"*{title}*",
         labels("ref_passage", n=source["position"] + 1) if source["position"] is not None else "",
         labels("ref_base", name=escaped(source["base"])) if source["base"] else "",
         linked(source["url"]) if source["url"] else "",

@@ -203,7 +203,7 @@ class Report:
         ``response``, ``planner``, ``execution_records``, ``report``, ``report_context``, ``errors``, ``metrics``.
         """
         run = self.run
-        plan = self.run.plan
+        plan = run.plan
         last = last_records(run.records)
         findings = run._results_by_step()
         reflected = {
@@ -259,7 +259,17 @@ class Report:
             "response": turns["assistant"],
             "planner": {
                 "plan_spec": self._plan_spec(plan, last) if plan else {},
-                "plan_context": self._plan_context(),
+                "plan_context": {
+                    "original_query": run.message,
+                    "refined_query": run.query if run.query != run.message else None,
+                    "clarification_history": [
+                        {name: turn[name] for name in ("question", "answer")}
+                        for turn in self.clarifications
+                    ],
+                    "user_preferences": {"known": self._kept.get("preferences", "").splitlines()},
+                    "domain_context": run.state.get("kb_prefix", "")
+                    or run._workspace.settings.default_domain,
+                },
                 "signal": plan.signal() if plan else {},
                 "clarifications": self.clarifications,
             },
@@ -297,22 +307,6 @@ class Report:
             "task_graph": {"nodes": nodes, "execution_mode": plan.execution_mode},
             "acceptance_criteria": plan.acceptance_criteria,
             "status": self.status,
-        }
-
-    def _plan_context(self) -> Json:
-        run = self.run
-        history = [
-            {name: turn[name] for name in ("question", "answer")} for turn in self.clarifications
-        ]
-        return {
-            "original_query": run.message,
-            "refined_query": run.query if run.query != run.message else None,
-            "clarification_history": history,
-            "user_preferences": {
-                "known": self._kept.get("preferences", "").splitlines(),
-            },
-            "domain_context": run.state.get("kb_prefix", "")
-            or run._workspace.settings.default_domain,
         }
 
     def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> Json:
@@ -382,10 +376,9 @@ def _evidence_json(result: RetrievalResult) -> Json:
     """Return a piece of evidence by the names of the requirement."""
     fields = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
     entity = "DO" if result["metadata"].get("doc_id") else "L2-DO"
-    granularity = _GRANULARITY.get(result["source_type"], entity)
     return {
         **fields,
-        "granularity": granularity,
+        "granularity": _GRANULARITY.get(result["source_type"], entity),
         "source": ", ".join(result["metadata"].get("tools") or []),
     }
 
@@ -417,13 +410,15 @@ def write_report(
     Raises:
         WorkbenchError: no such type or style; it says which there are.
     """
-    request = {
-        "report_type": report_type,
-        "style": style,
-        "assumptions": assumptions,
-        "cached": cached,
+    arguments: Any = {
+        **options,
+        "report": {
+            "report_type": report_type,
+            "style": style,
+            "assumptions": assumptions,
+            "cached": cached,
+        },
     }
-    arguments: Any = {**options, "report": request}
     run: Run = (wb.ask if wait else wb.start)(question, **arguments)
     return run
 

@@ -11,6 +11,7 @@ from workbench.parts.reports.markdown import (
     Chapter,
     document_style,
     markdown,
+    page,
     plain_mark,
     rendered,
 )
@@ -47,6 +48,7 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
         "report.finished",
         labels,
         standing=_status_line(report, labels),
+        files={"md": report.text, "html": page(report.title, report.html(), labels)},
         first=rendered(markdown([first]), Marks(citations, labels)),
         chapters=folds,
     )
@@ -54,11 +56,13 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
 
 def fragment(report: Report, labels: Labels) -> str:
     """Return the same as static HTML for a cell; the id of the run stands before the names of its anchors."""
-    body = report.html(f"{report.run.run_id}-")
-    status = _status_line(report, labels)
-    style = Markup(STYLE + document_style())
     return draw(
-        "report.fragment", labels, standing=status, body=body, classes=CLASSES, style=style
+        "report.fragment",
+        labels,
+        standing=_status_line(report, labels),
+        body=report.html(f"{report.run.run_id}-"),
+        classes=CLASSES,
+        style=Markup(STYLE + document_style()),
     )
 
 

@@ -28,7 +28,7 @@ from workbench.parts.reports.outline import shares
 from workbench.ports import Bases, Context
 from workbench.records.tape import estimated_tokens
 from workbench.state import Evidence, Json, Question, SectionOutline
-from workbench.text import CJK, detect_language, fold, sentences, terms, visible
+from workbench.text import CJK, detect_language, fold, sentences, terms, titled, visible
 
 _SECTIONS, _CLAIMS = 12, 40
 """Most sections of an outline, and claims of a batch."""
@@ -485,7 +485,7 @@ def _paragraph(quoted: Sequence[Sentence], fields: FieldsWriter) -> str:
     called = escaped(fields.called(title))
     if detect_language(quoted[0].text) != fields.question["language"]:
         original = escaped(title)
-        both = f"**《{called}》**（{original}）" if called != original else f"**《{original}》**"
+        both = f"**{titled(called)}**" + f"（{original}）" * (called != original)
         words = " ".join(f"“{s.text}” [{s.n}]" for s in quoted)
         return fields.say(f"**{original}**: {words}", f"{both}：{words}。")
     closed = [s.text if s.text[-1:] in CLOSED else s.text + fields.say(".", "。") for s in quoted]
@@ -494,4 +494,4 @@ def _paragraph(quoted: Sequence[Sentence], fields: FieldsWriter) -> str:
     )
     if fold(title) in fold(text) or len(sentences(title)) > 1:  # a title that ends in its middle
         return text
-    return fields.say(f"**{called}**: {text}", f"**《{called}》**：{text}")
+    return fields.say(f"**{called}**: {text}", f"**{titled(called)}**：{text}")
