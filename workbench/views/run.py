@@ -149,7 +149,7 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 
 _MOST_SHOWN = 400
-_LONGEST_PREVIEW = 600
+_LONGEST_PREVIEW = 320
 
 
 def evidence(
