@@ -524,7 +524,6 @@ class StepTask(TypedDict):
     """
 
     run_id: str
-    query: str
     kb_prefix: str
     step: Json
     attempt: int

@@ -46,9 +46,9 @@ async def enriched(state: RetrievalState, context: Context) -> Added | None:
     """Return what an external source adds to the evidence; None when nothing is missing or no source can be asked."""
     decision = state.get("route_decision")
     question = decision.get("question") if decision else None
-    if (
-        steps := [record for record in state.get("records", []) if record["tool"] == STEP]
-    ) or _is_stopped(state):
+    steps = [record for record in state.get("records", []) if record["tool"] == STEP]
+    stopped = state.get("stop_reason") == "stopped_by_reviewer"
+    if steps or stopped or not state.get("reflections"):  # nothing was judged
         return _by_steps(state, context, steps)
     # "Who edited Salt Road (1982)?" selects by a year, but asks for a field of what it names.
     lists = (
@@ -124,11 +124,6 @@ def can_enrich(state: RetrievalState, context: Context) -> bool:
     return enricher is not None and enricher.ready
 
 
-def _is_stopped(state: RetrievalState) -> bool:
-    """Check whether a person stopped the run, or nothing was judged."""
-    return state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")
-
-
 def missing_names(state: RetrievalState) -> list[str]:
     """Return the names of the question without evidence, and those without a field that the source may know."""
     signals = state["reflections"][-1]["signals"]
@@ -136,6 +131,6 @@ def missing_names(state: RetrievalState) -> list[str]:
         *signals.get("unknown", []),
         *(c["name"] for c in signals.get("coverage", []) if not c["found"]),
     ]
-    fields = provided("sources", "fields") or ()
+    fields = provided("nodes", "fields_of_sources") or ()
     titles = {title for title, field in signals.get("missing_fields", []) if field in fields}
     return list(dict.fromkeys([*names, *sorted(titles)]))

@@ -88,7 +88,6 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
         step = asking_for(plan.step(entry["step_id"]), lacking.get(entry["step_id"], []))
         task = StepTask(
             run_id=state["run_id"],
-            query=state["query"],
             kb_prefix=state["kb_prefix"],
             step=step.model_dump(mode="json"),
             attempt=entry["attempt"],

@@ -35,7 +35,6 @@ from workbench.tools.registry import check
 ACTIONS = ("approve", "edit", "reject", "respond")
 LONGEST = 10_000
 """Characters of a message, a query or a note."""
-MOST_FAULTS = 10
 ARGS = ("decisions", 0, "edited_action", "args")
 """The place of edits in an answer, with which the place of a fault begins."""
 
@@ -488,7 +487,7 @@ def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
         for place, text in faults
     ]
     if errors:
-        raise ValidationError.from_exception_data("answer", errors[:MOST_FAULTS])
+        raise ValidationError.from_exception_data("answer", errors)
 
 
 def _refuse_unknown(field: str, edits: BaseModel, known_names: Sequence[str], why: str) -> None:

@@ -6,10 +6,8 @@ import json
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
-from workbench.errors import DecisionDiffers, InvalidAnswer, WorkbenchError
-from workbench.models.chat import open_chat_model, stream_text
+from workbench.errors import DecisionDiffers, InvalidAnswer
 from workbench.records.tape import comparable, differences
-from workbench.settings import Settings
 from workbench.state import Data, Decision, Json
 from workbench.text import clean
 
@@ -18,16 +16,6 @@ Answer = Json
 
 
 Mismatch = Literal["stop", "ask", "rules"]
-CHOICES = ("go on", "stop", "approve")
-"""What a reviewer of a reflection may choose."""
-_MOST_ROUNDS = 2
-"""Decisions after which a threshold or a model only approves."""
-_READ = 8
-"""Pieces of evidence that a reviewing model reads."""
-_INSTRUCTION = (
-    "You review a search before the answer is written. Read the question, the evidence and the proposal. Reply with "
-    "'go on' if something that the answer needs is missing, 'stop' if more would not help, else 'approve'."
-)
 
 
 class Reviewer(Protocol):
@@ -171,6 +159,20 @@ def _clean(value: Any, place: str) -> Any:
     return value
 
 
+def describe_faults(error: Any) -> str:
+    """Return the errors of pydantic as text: where in the answer, and what is allowed there."""
+    most_faults = 10
+    lines = []
+    faults = error.errors()
+    for fault in faults[:most_faults]:
+        path = "".join(
+            f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]
+        )
+        lines.append(f"${path}: {fault['msg'].removeprefix('Value error, ')}")
+    more = f"; and {len(faults) - most_faults} more" if len(faults) > most_faults else ""
+    return f"{_REFUSED} {'; '.join(lines)}{more}"
+
+
 _REFUSED = "The answer was refused, and the run waits as before."
 _SHAPE = '{"decisions": [{"type": "approve"}]}'
 
@@ -195,77 +197,3 @@ def answer(
     if message:
         decision["message"] = message
     return {"decisions": [decision], "note": note, "who": who}
-
-
-def margin(proposal: Data) -> float:
-    """Return the smaller of evidence and top score as shares of their thresholds.
-
-    >>> margin({"signals": {"evidence_count": 5, "top_score": 0.9, "thresholds": {"min_evidence": 10}}})
-    0.5
-    """
-    signals = proposal.get("signals", {})
-    thresholds = signals.get("thresholds", {})
-    evidence = signals.get("evidence_count", 0) / max(thresholds.get("min_evidence", 1), 1)
-    return float(
-        min(
-            evidence,
-            signals.get("top_score", 0.0) / max(thresholds.get("min_top_score", 1.0), 1e-6),
-        )
-    )
-
-
-class ThresholdReviewer:
-    """Acts alone from a margin on, as proposed; below it searches on.
-
-    Args:
-        limit: as ``Pauses.threshold`` of an experiment returns it in ``margin``.
-    """
-
-    def __init__(self, limit: float):
-        self._limit = limit
-
-    def __call__(self, request: Data) -> Answer:
-        """Return the answer to one request."""
-        is_enough = margin(request["action_requests"][0]["args"]) >= self._limit
-        return _chosen("approve" if is_enough else "go on", "threshold", request)
-
-
-class ModelReviewer:
-    """Lets a chat model decide at each reflection whether to search on.
-
-    Args:
-        settings: where its server is.
-        model: its name, as in the settings.
-    """
-
-    def __init__(self, settings: Settings, model: str):
-        opened = open_chat_model(settings.with_changes({"models": {"judge": model}}), "judge")
-        if opened is None:
-            raise WorkbenchError("A model that reviews needs a name, as {model: openai:NAME}.")
-        self._model = opened
-
-    async def __call__(self, request: Data) -> Answer:
-        """Return its answer; a reply that names no choice approves.
-
-        Raises:
-            ModelError: its server failed.
-        """
-        pieces = "\n\n".join(piece["evidence"] for piece in request.get("evidence", [])[:_READ])
-        proposal = json.dumps(request["action_requests"][0]["args"], ensure_ascii=False)
-        messages = [
-            ("system", _INSTRUCTION),
-            ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}"),
-        ]
-        reply = "".join([chunk async for chunk in stream_text(self._model, messages)]).casefold()
-        return _chosen(
-            next((choice for choice in CHOICES if choice in reply), "approve"), "model", request
-        )
-
-
-def _chosen(choice: str, who: str, request: Data) -> Answer:
-    # a person who goes on may; these would for ever
-    if int(request["review_id"].partition("-")[0]) >= _MOST_ROUNDS:
-        choice = "approve"
-    edits = {"should_continue": True} if choice == "go on" else {}
-    action = {"go on": "edit", "stop": "reject"}.get(choice, "approve")
-    return answer(action, point="reflect", edits=edits, who=who)

@@ -31,6 +31,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from workbench.errors import CorpusError
+from workbench.extensions import paths
 from workbench.records.sqlite import translate_errors
 from workbench.state import Json
 from workbench.text import CJK, fold
@@ -89,6 +90,13 @@ class FieldWords:
     reverse: StrictBool = False
 
 
+def _known_source(name: str) -> str:
+    sources = paths("sources")
+    if name and sources and name not in sources:
+        raise ValueError(f"there is no such source. Known: {', '.join(sources)}")
+    return name
+
+
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Vocabulary:
     """The meanings of the words of one corpus."""
@@ -97,7 +105,7 @@ class Vocabulary:
     fields: Mapping[str, FieldWords] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Words]] = field(default_factory=dict)
     measure: _Text = ""
-    enrichment: _Text = ""
+    enrichment: Annotated[str, AfterValidator(_known_source)] = ""
 
     def meaning(self, name: str) -> FieldMeaning:
         """Return what a field of this name says of a document.

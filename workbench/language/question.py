@@ -156,7 +156,11 @@ class _Reader:
         self.table = self._table(nouns, values)
         if self.table:
             self.fields = [
-                f for f in self.fields if self.select([self.table, self._exists(f)], limit=1)
+                f
+                for f in self.fields
+                if self.select(
+                    [self.table, Condition(field=f["name"], op="exists", value=True)], limit=1
+                )
             ]
         self.values = [value for value in values if value.field in self.fields]
         self.called = self._called()
@@ -245,9 +249,6 @@ class _Reader:
     ) -> list[str]:
         """Return the documents of all knowledge bases that hold."""
         return [doc_id for base in self.bases for doc_id in base.select(conditions, sort, limit)]
-
-    def _exists(self, field: Field) -> Condition:
-        return Condition(field=field["name"], op="exists", value=True)
 
     def _names_and_values(self, nouns: Collection[str]) -> tuple[list[NameRead], list[Span]]:
         text = self.text[:LONGEST]
@@ -618,12 +619,16 @@ class _Reader:
         word = self.find("intent.which")
         which = word and any(0 <= start - word.end() <= 2 for start, _ in self.heads)
         scope = [self.table] if self.table else []
-        orders = {"last_date": True, "first_date": False, "most": True, "least": False}
-        found = [(pattern(f"order.{name}").search(masked), name) for name in orders]
-        # "lowest price first" asks for the lowest price
-        for match, name in sorted(
-            ((match, name) for match, name in found if match), key=lambda pair: pair[0].start()
+        # "lowest price first" asks for the lowest price: what "first" asks for comes last
+        for name, descending in (
+            ("last_date", True),
+            ("most", True),
+            ("least", False),
+            ("first_date", False),
         ):
+            match = pattern(f"order.{name}").search(masked)
+            if not match:
+                continue
             (start, end), kind = match.span(), "date" if name.endswith("date") else "number"
             field_word = self.nearest((start, end), kind, 12)
             of_kind = self.of_type(kind)
@@ -637,7 +642,7 @@ class _Reader:
             field = field_word.field if field_word else self.only(kind)
             if field is None and kind == "date":
                 firsts = [
-                    self.select(scope, Sort(field=f["name"], descending=orders[name]), 1)
+                    self.select(scope, Sort(field=f["name"], descending=descending), 1)
                     for f in of_kind
                 ]
                 field = of_kind[0] if firsts and firsts.count(firsts[0]) == len(firsts) else None
@@ -651,7 +656,7 @@ class _Reader:
             self.used += [(start, end), *([at(field_word)] if field_word else [])]
             self.used += [(stop, stop + first.end())] if first else []
             behind = next((self.plain[slice(*head)] for head in headed if head[0] >= end), "")
-            return Sort(field=field["name"], descending=orders[name]), not (
+            return Sort(field=field["name"], descending=descending), not (
                 first or (behind.isascii() and behind.endswith("s"))
             )
         return self._sort_by_field(), False

@@ -24,7 +24,7 @@ from workbench.errors import (
     WorkspaceError,
     WorkspaceFull,
 )
-from workbench.graphs.reviewers import Reviewer, as_json
+from workbench.graphs.reviewers import Reviewer, as_json, describe_faults
 from workbench.ports import Context, Conversations
 from workbench.records.checkpoints import FIX
 from workbench.records.conversations import SqlConversations
@@ -288,7 +288,7 @@ def releasing(
         if is_invalid_resume(error):  # an answer does not fit its schema
             keep(error)
             runs.let_go(run_id, "paused")
-            raise InvalidAnswer(_reasons(error)) from None
+            raise InvalidAnswer(describe_faults(error)) from None
         message = (
             str(error)
             if isinstance(error, WorkbenchError)
@@ -337,20 +337,6 @@ def _resuming(answer: Answer, snapshot: StateSnapshot) -> Any:
             "This review point was answered elsewhere. Look at the run again with `workbench show`."
         )
     return Command(resume={snapshot.interrupts[0].id: answer.answer})
-
-
-def _reasons(error: Any) -> str:
-    """Pydantic's errors as lines: where in the answer, and what is allowed there."""
-    most_faults = 10
-    lines = []
-    faults = error.errors()
-    for fault in faults[:most_faults]:
-        path = "".join(
-            f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]
-        )
-        lines.append(f"${path}: {fault['msg'].removeprefix('Value error, ')}")
-    more = f"; and {len(faults) - most_faults} more" if len(faults) > most_faults else ""
-    return "The answer was refused, and the run waits as before. " + "; ".join(lines) + more
 
 
 def _moments(runs: RunStore, run_id: str) -> Iterator[datetime]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
+from workbench.records.figures import figures
 from workbench.runs.fork import forecast
 from workbench.runs.run import Run
 from workbench.state import Data, Json
@@ -64,13 +65,14 @@ class WorkspaceRuns:
         run = self._workspace.run(run_id)._read_once()
         calls = run.calls()
         total = calls.total()
-        figures = run.to_dict()["figures"]
+        support = run.state.get("support")
+        counted = figures({"records": run.records, "log": run.log, "support": support})
         return {
-            "seconds": figures["total_s"],
+            "seconds": counted["total_s"],
             "model": ", ".join(dict.fromkeys(call["model"] for call in calls)),
             "tokens": total["tokens"] or None,
             "money": total["money"],
-            "score": figures["citation_recall"],
+            "score": counted["citation_recall"],
         }
 
     def annotate(

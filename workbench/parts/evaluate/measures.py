@@ -255,7 +255,7 @@ def _section_text(section: Data) -> Iterator[str]:
     )
     for pair in section["paired"]:
         sure = [
-            f"{m} {_difference_text(d)}"
+            f"{m} {d['difference']:+.1f} [{d['low']:+.1f}, {d['high']:+.1f}]"
             for m, d in pair.items()
             if isinstance(d, dict) and d["low"] * d["high"] > 0
         ]
@@ -279,7 +279,3 @@ def _frame_text(rows: Mapping[str, Mapping[str, object]]) -> str:
 def _cell(line: Data, name: str) -> str:
     low, high = line["ci"][name]
     return f"{line[name]:.1f} [{low:.0f}, {high:.0f}]"
-
-
-def _difference_text(pair: Mapping[str, float]) -> str:
-    return f"{pair['difference']:+.1f} [{pair['low']:+.1f}, {pair['high']:+.1f}]"

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import workbench
 from workbench.errors import WorkbenchError
-from workbench.graphs.reviewers import ModelReviewer, Reviewer, RuleReviewer, ThresholdReviewer
+from workbench.graphs.reviewers import Reviewer, RuleReviewer
 from workbench.parts.experiments import notebooks
+from workbench.parts.experiments.reviewers import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.spec import MOST_CELLS, Spec
 from workbench.parts.experiments.store import ExperimentStore
 from workbench.records.sqlite import Tables

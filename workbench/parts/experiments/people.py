@@ -11,7 +11,8 @@ import pandas
 from scipy.stats import binomtest
 
 from workbench.errors import RunError
-from workbench.graphs.reviewers import Reviewer, margin
+from workbench.graphs.reviewers import Reviewer
+from workbench.parts.experiments.reviewers import margin
 from workbench.parts.experiments.statistics import fewest_errors
 from workbench.state import Data, Json
 

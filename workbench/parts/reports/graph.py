@@ -244,7 +244,6 @@ async def _one_more(
     for step in plan.steps[len(before.steps) :]:
         task = StepTask(
             run_id=state["run_id"],
-            query=state["query"],
             kb_prefix=step.tool_input.get("kb_prefix", state["kb_prefix"]),
             step=step.model_dump(mode="json"),
             attempt=1,

@@ -7,6 +7,7 @@ PART = Part(
     __name__,
     settings="settings:SourceSettings",
     tools={"enrichment": "enrichment:TOOL"},
-    sources={"tmdb": "tmdb:Tmdb", "fields": "tmdb:FIELDS"},
+    nodes={"fields_of_sources": "tmdb:FIELDS"},
+    sources={"tmdb": "tmdb:Tmdb"},
     stores={"lancedb": "lance:Lance", "postgres": "postgres:PostgresConversations"},
 )
