@@ -35,7 +35,8 @@ WALK_NODES |= {"widgets", "session", "roles", "every_role", "needs", "agent", "r
 
 # The files whose tests start processes, servers or kernels: they are slow, and `make test` runs them.
 START_PROCESSES = {"notebooks", "experiments", "two_at_once", "models", "agent", "forgetting", "living", "maintenance"}
-START_PROCESSES |= {"storm", "parts", "readme", "inputs", "vectors", "graphs", "http", "mcp"}
+START_PROCESSES |= {"storm", "parts", "readme", "inputs", "vectors", "graphs", "http", "mcp", "roles", "every_role"}
+START_PROCESSES |= {"injected", "enrichment", "cli", "compare", "capsule", "hostile", "bench"}
 
 from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
 from tests.films import film_index, opens, server, shared_wb, shelf, wb, workspace  # noqa: E402, F401 - for every test

@@ -290,7 +290,7 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     page.working.timeline.press("choose", "executor")
     said = text(page.working.node)
     executed = [entry for entry in asked.log if entry["node"] == "executor"]
-    assert said.startswith("executor 1.") and f" {len(executed)}. " in said and f"query {QUESTION}" in said
+    assert said.startswith("executor 1.") and f" {len(executed)}. " in said and "kb_prefix film" in said
     record = asked.records[0]
     page.working.timeline.press("choose", f"{record['step_id']}/1")
     said = text(page.working.node)
