@@ -197,7 +197,7 @@ def ask_about_plan(
     if action == "reject":
         return {**change, "stop_reason": "stopped_by_reviewer"}
     if action == "respond":
-        return {**change, **change_plan_as_asked(state, runtime, decision["message"])}
+        return {**change, **apply_response(state, runtime, decision["message"])}
     change |= _merge_criteria(state, edits)
     if edits.get("plan"):
         new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
@@ -259,7 +259,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     if action == "reject":
         return stop(state, runtime, {**change, "stop_reason": "stopped_by_reviewer"})
     if action == "respond":
-        more = change_plan_as_asked(state, runtime, decision["message"])
+        more = apply_response(state, runtime, decision["message"])
         return {**change, **more, "iteration": state["iteration"] + 1}
     change |= _merge_criteria(state, edits)
     if edits and set(edits) <= set(JUDGED_BY):
@@ -331,7 +331,7 @@ def stop(state: RetrievalState, runtime: Runtime[Context], change: Json) -> Json
     return {**change, "records": skip(state, runtime.context, unended(state, reason, stops=True))}
 
 
-def change_plan_as_asked(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json:
+def apply_response(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json:
     """Return the change of a free text: an instruction to a model that plans, and a part of the question to rules."""
     if is_driven(state) or model_plans(runtime.context):
         return {"wish": words.strip(), "replan": True}

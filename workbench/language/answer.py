@@ -284,7 +284,7 @@ def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) ->
     ]
     about = [text for text in texts if any(name in fold(text) for name in names)]
     for text, title in texts.items():
-        if title and text not in about and any(title in fold(other) for other in about):
+        if title and text not in about and any(title in fold(line) for line in about):
             about.append(text)
     rows = bases[0].words(words, about or [*texts])["texts"]
     return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR

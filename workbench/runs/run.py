@@ -394,8 +394,8 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     seeds = [*linked][:_MOST_SEEDS]
     ids = dict.fromkeys(seeds)
     # a genre has a thousand
-    things = [seed for seed in seeds if linked[seed]["type"] not in GROUPING]
-    for seed in things[:_MOST_EXPANDED]:
+    expanded = [seed for seed in seeds if linked[seed]["type"] not in GROUPING]
+    for seed in expanded[:_MOST_EXPANDED]:
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
     read = map(knowledge.entity, ids)
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}

@@ -358,8 +358,8 @@ class Work:
                     "it has stored, and asks again."
                 )
             if seen and seen["review_id"] != request["review_id"]:
-                asked = f"{request['review_id']} by now, not {seen['review_id']}"
-                raise NotPaused(f"The run asks {asked}. Look at run.review, and answer that.")
+                points = f"{request['review_id']} by now, not {seen['review_id']}"
+                raise NotPaused(f"The run asks {points}. Look at run.review, and answer that.")
             wanted = Answer(as_json(reply), request["review_id"])
             self.take(driver, row)
             self._converse(driver, Live(run_id), wanted)
@@ -540,9 +540,9 @@ class Work:
         snapshot = self._snapshot(run_id)
         if not snapshot.values:
             return self._first_input(driver, run_id)
-        asked = (pending(snapshot) or {}).get("review_id")
+        review_id = (pending(snapshot) or {}).get("review_id")
         recorded = next(
-            (d for d in driver.runs.decisions(run_id) if d["review_id"] == asked), None
+            (d for d in driver.runs.decisions(run_id) if d["review_id"] == review_id), None
         )
         return recorded and Answer(repeat_answer(recorded), recorded["review_id"])
 

@@ -104,8 +104,8 @@ class Calls(Panel):
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
         display_if(self.prompt, self._prompt)
-        known = ", ".join(f"${name}" for name in (slots(role) if editable else ()))
-        self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=known))
+        names = ", ".join(f"${name}" for name in (slots(role) if editable else ()))
+        self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=names))
         self._changed()
         self._show_form(True)
         self.fields["reply"].control.widget.focus()

@@ -131,10 +131,12 @@ class Futures:
     def _choose(self, event: Event) -> None:
         """Show the relations of an entity and the pieces of evidence that name it, below the graph."""
         if run := self._bench.run:
-            base = self._wb.knowledge.get(run.state["kb_prefix"])
-            pieces = found_pieces(run)
-            found = {"base": base, "pieces": pieces, "relations": run.knowledge().data}
-            self.entity.show(draw("svg.detail", self._bench.labels, key=event.key, **found))
+            slots = {
+                "base": self._wb.knowledge.get(run.state["kb_prefix"]),
+                "pieces": found_pieces(run),
+                "relations": run.knowledge().data,
+            }
+            self.entity.show(draw("svg.detail", self._bench.labels, key=event.key, **slots))
             self.entity.reveal("detail")
 
     def _show_knowledge(self, run: Run) -> None:

@@ -315,7 +315,9 @@ def _referenced(function: types.FunctionType) -> list[Any]:
         with contextlib.suppress(ValueError):  # it is empty yet
             closure.append(cell.cell_contents)
     values = [
-        _named(name, function.__globals__[name]) for name in names if name in function.__globals__
+        _with_name(name, function.__globals__[name])
+        for name in names
+        if name in function.__globals__
     ]
     modules = [vars(module) for module in values if isinstance(module, types.ModuleType)]
     own = [
@@ -359,11 +361,11 @@ def _own_settings(value: Any) -> list[Any]:
     pairs = sorted(getattr(value, "__dict__", {}).items())
     return [
         type(value).__qualname__,
-        *(_named(name, inner) for name, inner in pairs if isinstance(inner, kinds)),
+        *(_with_name(name, inner) for name, inner in pairs if isinstance(inner, kinds)),
     ]
 
 
-def _named(name: str, value: Any) -> Any:
+def _with_name(name: str, value: Any) -> Any:
     """Return a value with its name where it is plain: two that change places are another code."""
     return f"{name}={value!r}" if isinstance(value, (str, int, float, bool)) else value
 
