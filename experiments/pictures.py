@@ -15,7 +15,7 @@ QUESTIONS = {
 
 
 def main(folder: Path, workspace: Path) -> None:
-    """Draw every picture of a run in each language, once its models are loaded; the README's timeline goes home."""
+    """Draw every picture of a run in each language, once its models are loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     with Workbench.open(workspace) as wb:
         wb.add_knowledge("film", [ROOT / "data" / "films.jsonl"])
@@ -26,8 +26,6 @@ def main(folder: Path, workspace: Path) -> None:
             drawings |= {"knowledge": run.knowledge()}
             for name, drawing in drawings.items():
                 drawing.save(folder / f"{name}-{language}.svg")
-            if language == "en":
-                drawings["timeline"].save(ROOT / "notebooks" / "images" / "timeline.svg")
 
 
 if __name__ == "__main__":
