@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any
@@ -219,3 +220,22 @@ class MissingExtra(WorkbenchError, ImportError):
         super().__init__(
             f"{what} needs a library that is not installed. pip install 'workbench[{extra}]'"
         )
+
+
+@contextmanager
+def refusing(what: str = "", known: Iterable[str] = ()) -> Iterator[None]:
+    """Raise what pydantic finds wrong with a value as a ``RunError`` that names the place, the value and the known."""
+    from pydantic import ValidationError  # not before something is checked
+
+    try:
+        yield
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join([*filter(None, [what]), *map(str, fault["loc"])])
+        if fault["type"] == "extra_forbidden" and known:
+            raise RunError(f"Unknown option {shown(where)}. Known: {', '.join(known)}.") from None
+        if fault["type"] == "refused":
+            raise RunError(f"{where}: {fault['msg']}") from None
+        raise RunError(
+            f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}."
+        ) from None

@@ -18,11 +18,11 @@ from pydantic import (
     ValidationInfo,
 )
 
-from workbench.errors import RunError, UnknownKnowledge, shown
+from workbench.errors import RunError, UnknownKnowledge, refusing, shown
 from workbench.extensions import required
 from workbench.plans import Plan, unkeepable
 from workbench.runs.calls import own_prompts
-from workbench.runs.fork import checked, checked_thresholds, iso_date, refusing
+from workbench.runs.fork import checked, checked_thresholds, iso_date
 from workbench.runs.recording import recorded
 from workbench.runs.run import Run
 from workbench.settings import merge_settings, models_by_role

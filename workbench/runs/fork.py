@@ -6,14 +6,14 @@ so only what depends on the edit is done again; the run that it came from never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import dropwhile
 from typing import Any, NotRequired, TypedDict
 
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 
-from workbench.errors import RunError, UnknownKnowledge, shown
+from workbench.errors import RunError, UnknownKnowledge, refusing, shown
 from workbench.graphs.reviewers import repeat_answer
 from workbench.models.wire import hidden
 from workbench.plans import Plan
@@ -149,23 +149,6 @@ def checked_thresholds(value: Any) -> dict[str, float]:
 
     with refusing("thresholds"):
         return Thresholds.model_validate(value).model_dump(exclude_none=True)
-
-
-@contextmanager
-def refusing(what: str = "", known: Iterable[str] = ()) -> Iterator[None]:
-    """Raise what pydantic finds wrong with a value as a ``RunError`` that names the place, the value and the known."""
-    try:
-        yield
-    except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join([*filter(None, [what]), *map(str, fault["loc"])])
-        if fault["type"] == "extra_forbidden" and known:
-            raise RunError(f"Unknown option {shown(where)}. Known: {', '.join(known)}.") from None
-        if fault["type"] == "refused":
-            raise RunError(f"{where}: {fault['msg']}") from None
-        raise RunError(
-            f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}."
-        ) from None
 
 
 def _decided(decisions: list[Json], decision: Data, at: str | None) -> list[Json]:

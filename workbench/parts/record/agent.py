@@ -54,7 +54,9 @@ def record(
         graph = load_graph(source)
     if not hasattr(graph, "get_subgraphs") and callable(graph):
         parameters = inspect.signature(graph).parameters.values()
-        needed = [each for each in parameters if each.default is each.empty]
+        needed = [
+            p for p in parameters if p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD
+        ]
         graph = graph(*[{"configurable": {}} for _ in needed])  # as LangGraph's server calls it
         if inspect.isawaitable(graph):
             graph = wb._work.loop.call(graph)
@@ -132,7 +134,9 @@ class RecordedGraph:
 
         copier = langgraph_copy.Copier(
             effects.current,
-            lambda store: RecordedStore(store or self._runs.store, effects.place_in_node),
+            lambda store: RecordedStore(
+                self._runs.store if store is None else store, effects.place_in_node
+            ),
             replacements,
         )
         self._recorded = copier.copy(graph, saver=self._saver)

@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
-from langchain_core.load import dumps
 from langchain_core.messages import AIMessageChunk, BaseMessage, ToolMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, Generation
 from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import add_messages
-from langgraph.prebuilt.tool_node import _get_all_injected_args
 from langgraph.store.base import Op, PutOp
 from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
@@ -431,9 +429,7 @@ class Recorder(Tape):
         parts = self.parts_of_call(call["args"])
         if tool is not None:
             parts["version"] = self._version(tool)
-            injected = _get_all_injected_args(tool)
-            needs_state = injected.state or injected.store or injected.runtime
-            parts["state"] = digest(request.state) if needs_state else ""
+            parts["state"] = digest(request.state) if langgraph.needs_state(tool) else ""
         effect = Effect(
             "tool",
             call["name"],
@@ -557,14 +553,11 @@ def with_messages(value: Any, reducers: langgraph.Reducers) -> Any:
         return [with_messages(inner, reducers) for inner in value]
     if not isinstance(value, dict):
         return value
-    plain_kinds = (None, operator.add)  # of what is added or replaced as it is
-    return {
-        name: _as_messages(inner)
-        if (reduce := reducers.get(name)) is add_messages
-        or (name == "messages" and reduce not in plain_kinds)
-        else inner
-        for name, inner in value.items()
-    }
+    own = {name for name in value if reducers.get(name) is add_messages}
+    # what replaces the field, or is added to a list, stays as it is
+    if reducers.get("messages") not in (None, operator.add):
+        own.add("messages")
+    return {name: _as_messages(value[name]) if name in own else value[name] for name in value}
 
 
 def _as_messages(value: Any) -> Any:
@@ -717,6 +710,7 @@ def install() -> None:
 
     if not isinstance(get_llm_cache(), RecordedCalls):
         set_llm_cache(RecordedCalls(get_llm_cache()))
+    if BaseChatModel.stream.__module__ != __name__:  # once, whatever becomes of the cache
         _record_streams()
 
 
@@ -725,11 +719,11 @@ def _record_streams() -> None:
     stream: Any = BaseChatModel.stream
     astream: Any = BaseChatModel.astream
 
-    def begin(model: Any, is_async: bool, messages: Any, stop: Any = None, **options: Any) -> Any:
+    def begin(*call: Any, **options: Any) -> Any:
         """Return the chunks that are recorded, and what is given each new one and gives it back."""
-        if not model._should_stream(async_api=is_async, **{**options, "stream": True}):
-            return [], lambda chunk: chunk  # it is called whole
-        key = dumps(model._convert_input(messages)), model._get_llm_string(stop=stop, **options)
+        key = langgraph.stream_key(*call, **options) if place_in_node() else None
+        if key is None:
+            return [], lambda chunk: chunk
         calls = RecordedCalls(None)
         chunks = list[Any]()
 

@@ -1,7 +1,7 @@
 """A copy of a LangGraph graph whose nodes and tools go through a recorder; the original stays unchanged.
 
-Private attributes of LangGraph are used in this module only. They hold for LangGraph 1.2; ``tests/parts/record`` says
-which versions were tried.
+Private attributes of LangGraph and LangChain are used in this module only. They hold for LangGraph 1.2;
+``tests/parts/record`` says which versions were tried.
 """
 
 from __future__ import annotations
@@ -15,20 +15,14 @@ import inspect
 import sys
 import types
 from collections import defaultdict
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, cast
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
+from langchain_core.load import dumps
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import run_in_executor, var_child_runnable_config
@@ -47,6 +41,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.func import entrypoint
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt.tool_node import _get_all_injected_args
 from langgraph.pregel import Pregel
 from langgraph.store.base import Item, SearchItem
 from langgraph.types import Interrupt
@@ -418,6 +413,22 @@ def user_config(config: Any) -> dict[str, Any]:
         for name, target in configurable
         if not name.startswith("__pregel") and name not in _RESERVED
     }
+
+
+def stream_key(
+    model: Any, is_async: bool, messages: Any, stop: Any = None, **options: Any
+) -> tuple[str, str] | None:
+    """Return what a reply that is streamed is kept under, as LangChain's cache does; None of one that comes whole."""
+    if not model._should_stream(async_api=is_async, stream=True):
+        return None
+    prompt = dumps(model._convert_input(messages).to_messages())
+    return prompt, model._get_llm_string(stop=stop, **options)
+
+
+def needs_state(tool: Any) -> bool:
+    """Check whether LangGraph hands a tool the state, the store or the runtime."""
+    injected = _get_all_injected_args(tool)
+    return bool(injected.state or injected.store or injected.runtime)
 
 
 def with_answers(config: Any, answers: Mapping[str, Any]) -> Any:

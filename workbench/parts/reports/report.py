@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from markupsafe import Markup
 from pydantic import BaseModel, BeforeValidator, Field
 
-from workbench.errors import RunError
+from workbench.errors import RunError, refusing
 from workbench.graphs.reviewers import ReplayReviewer
 from workbench.parts.reports import showing
 from workbench.parts.reports.checking import written_sections
@@ -19,7 +19,6 @@ from workbench.parts.reports.markdown import Chapter, html, markdown, page
 from workbench.plans import ENDED_WELL, IDLE, Plan, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
-from workbench.runs.fork import refusing
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean

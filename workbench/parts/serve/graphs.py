@@ -21,7 +21,7 @@ from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.errors import RunError
+from workbench.errors import RunError, refusing
 from workbench.graphs.conversation import conversation_graph, initial_state
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import build_router, decide
@@ -29,7 +29,6 @@ from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_opti
 from workbench.ports import Context
 from workbench.records.store import new_run_id
 from workbench.runs.asking import RunOptions, checked_message
-from workbench.runs.fork import refusing
 from workbench.session import Workbench
 from workbench.state import ConversationState, Data, Json
 
