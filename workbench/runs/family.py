@@ -10,20 +10,20 @@ from workbench.state import Json
 
 
 def family(run: Recording) -> list[Json]:
-    """Return a line (``wb.runs.lines``) per run of a family, oldest first; of a run without relatives only its own.
-
-    Each has its ``changes``, and what it has cost (``wb.runs.costs``).
-    """
-    listed = run._workspace.runs
+    """Return a line (``wb.runs.lines``) per run of a family, oldest first; of a run without relatives only its own."""
     [line] = run._work.lines([run.run_id])
-    root = (line["origins"] or [run.run_id])[-1]
-    lines = [*run._work.lines([root]), *reversed(listed.lines(100, origin=root))]
-    runs = {line["run_id"]: recorded(run, line["run_id"]) for line in lines}
-    for line in lines:
-        origin = runs.get(line["origin"])
-        line |= listed.costs(line["run_id"])
-        line["changes"] = changes(origin, runs[line["run_id"]]) if origin else {}
-    return lines
+    root = [run.run_id, *line["origins"]][-1]
+    return [
+        *run._work.lines([root]),
+        *reversed(run._workspace.runs.lines(100, origin=root)),
+    ]
+
+
+def details(run: Recording, origin: str) -> Json:
+    """Return what a run has cost (``wb.runs.costs``), and its ``changes`` to the one that it was made from."""
+    runs = run._workspace.runs
+    changed = changes(recorded(run, origin), recorded(run)) if origin in runs else {}
+    return runs.costs(run.run_id) | {"changes": changed}
 
 
 def changes(origin: Recording, fork: Recording) -> Json:

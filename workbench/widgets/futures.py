@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import ipywidgets
 
 from workbench.errors import WorkbenchError
-from workbench.runs.family import family
+from workbench.runs.family import details, family
 from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
 from workbench.state import Data
@@ -69,6 +70,8 @@ class Futures:
         self.entity = Pick()
         self.compared = Pick(listener=self._pressed)
         self._compared = ("", list[str]())
+        # read again once a run has moved
+        self._details = cache(lambda i, origin, *_: details(self._wb.run(i), origin))
         self.below = ipywidgets.VBox()
         self._regions = {
             "runs": self.runs.region,
@@ -95,6 +98,8 @@ class Futures:
         """Show the tree of forks around a run, and two to four runs next to each other or an offer of some."""
         labels = self._bench.labels
         lines = family(run) if run else []
+        for line in lines:
+            line |= self._details(*(line[n] for n in ("run_id", "origin", "status", "decided")))
         here = self._bench.run_id
         at, ids = self._compared
         if at != here:

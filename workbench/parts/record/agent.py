@@ -54,10 +54,10 @@ def record(
         graph = load_graph(source)
     if not hasattr(graph, "get_subgraphs") and callable(graph):
         parameters = inspect.signature(graph).parameters.values()
-        needed = [
-            p for p in parameters if p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD
-        ]
-        graph = graph(*[{"configurable": {}} for _ in needed])  # as LangGraph's server calls it
+        needed = sum(
+            p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters
+        )
+        graph = graph(*needed * [{"configurable": {}}])  # as LangGraph's server calls it
         if inspect.isawaitable(graph):
             graph = wb._work.loop.call(graph)
     agent = RecordedGraph(

@@ -721,8 +721,8 @@ def _record_streams() -> None:
 
     def begin(*call: Any, **options: Any) -> Any:
         """Return the chunks that are recorded, and what is given each new one and gives it back."""
-        key = langgraph.stream_key(*call, **options) if place_in_node() else None
-        if key is None:
+        key = place_in_node() and langgraph.stream_key(*call, **options)
+        if not key:
             return [], lambda chunk: chunk
         calls = RecordedCalls(None)
         chunks = list[Any]()

@@ -421,8 +421,8 @@ def stream_key(
     """Return what a reply that is streamed is kept under, as LangChain's cache does; None of one that comes whole."""
     if not model._should_stream(async_api=is_async, stream=True):
         return None
-    prompt = dumps(model._convert_input(messages).to_messages())
-    return prompt, model._get_llm_string(stop=stop, **options)
+    messages = model._convert_input(messages).to_messages()
+    return dumps(messages), model._get_llm_string(stop=stop, **options)
 
 
 def needs_state(tool: Any) -> bool:

@@ -172,8 +172,9 @@ class GraphRun(StoredRun):
             RunError: several questions, and the answer names none of them.
         """
         if (status := self.status) != "paused":
-            hint = HINTS.get(status, "")
-            raise NotPaused(f"Run {self.run_id} is {status} and asks nothing.{hint}")
+            raise NotPaused(
+                f"Run {self.run_id} is {status} and asks nothing.{HINTS.get(status, '')}"
+            )
         seen = self._store.get(self.run_id)
         ids = [question.id for question in self.questions]
         if len(ids) == 1 and not (isinstance(answer, Mapping) and answer.keys() & ids):
