@@ -8,10 +8,7 @@ import json
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.counting import LinkedKnowledge
 from tests.films import small_base
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.route import read_question
@@ -87,20 +84,6 @@ def test_a_shared_phrase_is_followed(english):
     assert set(documents(alike)[:2]) == {"man", "school"}
 
 
-def test_a_title_inside_a_longer_name_is_not_named(tmp_path):
-    library = small_base(tmp_path, [("a", "Hale", "Hale is a village."), ("b", "Book", "Jonas Hale wrote it.")])
-    base = library.get("base")
-    assert base.link("Jonas Hale wrote it.", "title") == []
-    assert base.link("He left Hale.", "title")[0]["doc_ids"] == ["a"]
-    library.close()
-
-
-NAMES = ["Arvel", "Borun", "Cestra", "Dovane", "Elmir"]
-TEXTS = st.lists(
-    st.lists(st.sampled_from([*NAMES, "river", "built", "king"]), min_size=1, max_size=8), min_size=5, max_size=5
-)
-
-
 WHERE = "Where did the husband of the director of Lanterns at Dusk study?"
 TOOLS = {tool.name: tool for tool in (deep_research.DEEP, deep_research.DEEPER)}
 
@@ -151,19 +134,6 @@ async def test_a_cancelled_step_begins_no_other_search(english, monkeypatch):
     released.set()
     await asyncio.get_running_loop().shutdown_default_executor()  # waits for the thread to end
     assert queries == [WHERE] and len(log.sub_steps) == 1
-
-
-@given(texts=TEXTS, question=st.lists(st.sampled_from([*NAMES, "river", "king", "who", "?"]), min_size=1, max_size=5))
-def test_any_research_ends_and_finds_nothing_twice(texts, question):
-    knowledge = LinkedKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
-    for tool in TOOLS:
-        output, log = research(knowledge, " ".join(question), tool)
-        ids = [r["source_id"] for r in output.results]
-        assert len(ids) == len(set(ids)) and output.stopped in ("nothing new", "rounds")
-        assert len(log.sub_steps) <= 4
-        for result in output.results:
-            for step in result["metadata"].get("chain", {}).get("steps", ()):
-                assert step["from"] != step["to"]
 
 
 def test_each_side_of_a_comparison_of_texts_is_chained_without_the_other(english):

@@ -60,12 +60,6 @@ def test_bad_lines_are_listed_with_their_place_and_the_good_ones_kept(tmp_path):
         assert said in reasons
 
 
-def test_what_no_store_takes_is_cleaned(tmp_path):
-    line = '{"id": "a", "text": "x\\u0000y \\ud800", "tag": "e\\u0301"}'
-    (document,) = load([written(tmp_path / "a.jsonl", line)]).documents
-    assert (document.text, document.fields) == ("x y ?", {"tag": "é"})
-
-
 FRONT = """---
 title: "Salt: a study"
 id: salt

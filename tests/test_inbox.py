@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import forked
+from tests.servers import until
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import to_agent_inbox
 from workbench.runs.run import Run
@@ -22,13 +20,6 @@ from workbench.widgets.inbox import Inbox
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 UNKNOWN = "Who directed Zorblax the Unseen?"
 CHINESE = "喜宴哪一年上映？"
-
-
-def until(true: Callable[[], Any], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -92,23 +83,6 @@ def test_an_answer_to_another_question_of_the_run_is_never_given(wb: Workbench) 
     box.list.press("reject", run.run_id)
     assert run.status == "paused" and [d["action"] for d in run.decisions] == ["approve"]
     assert [run.point for run in box.waiting] == ["reflect"]
-
-
-def test_a_run_whose_process_died_while_it_waited_waits_still(workspace: Path) -> None:
-    script = f"""
-import os
-from workbench.session import Workbench
-wb = Workbench.open({str(workspace)!r})
-wb.ask({UNKNOWN!r}, kb="film", review=["plan"])
-os._exit(9)
-"""
-    assert forked.run([sys.executable, "-c", script], timeout=120).returncode == 9
-    with Workbench.open(workspace) as wb:
-        box = wb.inbox(lang="en")
-        [run] = box.waiting
-        box.list.press("approve", run.run_id)
-        wb.run(run.run_id).wait(30)
-        assert wb.run(run.run_id).status == "done"
 
 
 def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> None:

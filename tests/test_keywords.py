@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.films import FILMS
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
 from workbench.models.embeddings import HashingEmbeddings
@@ -56,15 +54,6 @@ def test_ties_go_by_id_and_top_k_holds(index):
             connection.execute("INSERT INTO passages VALUES (?, ?, 'x', 0, '', '', '')", (number, chunk_id))
             keywords.insert(connection, number, "same", "", "twin")
     assert [found(index, "twin", count) for count in (10, 1, 0)] == [["y#0", "z#0"], ["y#0"], []]
-
-
-def test_threads_stem_as_one_does():
-    words = sorted({word for word in FILMS.read_text(encoding="utf-8").lower().split() if word.isalpha()})[:3000]
-    keywords.stem.cache_clear()
-    with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(keywords.stem, words, chunksize=20))
-    keywords.stem.cache_clear()
-    assert together == [keywords.stem(word) for word in words]
 
 
 TURNS = [

@@ -5,31 +5,28 @@ from __future__ import annotations
 import gc
 import gzip
 import json
-import queue
 import random
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests import forked
 from tests.films import FILMS as DATA
 from tests.films import VOCABULARY, where
-from tests.forked import kernels
-from tests.shelves import CORE, environment
+from tests.shelves import CORE
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge, WorkbenchError
 from workbench.knowledge.adding.spool import MANY
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import Source
 from workbench.knowledge.reading.corpus import Document
+from workbench.session import Workbench
 from workbench.settings import Settings
+from workbench.widgets import indexing
 
 LEE = {"directors": ["Ang Lee"], "names": {"Ang Lee": ["李安"]}}
 FILMS = [
@@ -311,59 +308,6 @@ def test_an_index_of_another_version_is_made_anew(tmp_path, film):
     assert library.rebuild("film").added and library.get("film").about()["counts"]["documents"]
 
 
-def test_readers_go_on_while_somebody_writes(library, film, tmp_path):
-    stop, seen = [], []
-
-    def read():
-        while not stop:
-            seen.append((film.search("meaning", "a wedding", 1)[0][0], film.about()["counts"]["documents"]))
-
-    with ThreadPoolExecutor(3) as pool:
-        reading = [pool.submit(read) for _ in range(3)]
-        for n in range(5):
-            write(tmp_path / "films.jsonl", FILMS[: 5 - n % 2], [f"{text} {n}" for text in TEXTS])
-            library.add("film", [tmp_path / "films.jsonl"])
-        stop.append(True)
-        for one in reading:
-            one.result()
-    assert {chunk_id for chunk_id, _ in seen} == {"f1#0"}
-    assert {count for _, count in seen} <= {4, 5}
-
-
-ADDING = """
-import os, sys; from pathlib import Path
-from workbench.knowledge.library import Library; from workbench.settings import Settings
-library = Library(Path(sys.argv[1]), Settings.load(embedding_model="hashing", rerank_model="none"))
-def tell(stage, done, total):
-    if stage == sys.argv[3]:
-        os.kill(os.getpid(), 9)
-library.add("film", [sys.argv[2]], progress=tell)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stage", ["vectors", "write", "graph", "chroma"])
-@pytest.mark.few(2)
-def test_a_killed_add_leaves_a_base_that_opens_and_the_next_one_completes_it(tmp_path, stage):
-    path = write(tmp_path / "films.jsonl")
-    library = Library(tmp_path / "kb", Settings.load(**CORE))
-    library.add("film", [path])
-    old = answers(library.get("film"))
-    write(path, [*FILMS[1:], {"id": "f9", "title": "Tea"}], ["Changed.", *TEXTS[2:], "Leaves."])
-    killed = forked.run([sys.executable, "-c", ADDING, str(tmp_path / "kb"), str(path), stage])
-    assert killed.returncode == -signal.SIGKILL
-    reopened = Library(tmp_path / "kb", Settings.load(**CORE))
-    if stage != "chroma":
-        assert answers(reopened.get("film")) == old
-    reopened.add("film", [path])
-    fresh = Library(tmp_path / "fresh", Settings.load(**CORE))
-    fresh.add("film", [path])
-    assert answers(reopened.get("film")) == answers(fresh.get("film"))
-    assert reopened.get("film").inspect()["chroma"]
-    for one in (library, reopened, fresh):
-        one.close()
-
-
 @pytest.mark.full
 def test_closing_while_threads_read_is_an_error_for_them_and_never_a_crash(tmp_path):
     code = """
@@ -393,82 +337,43 @@ print("alive")
     assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr[-2000:]
 
 
-OPEN = """
-from workbench.session import Workbench
-wb = Workbench.open({folder!r})
-wb.add_knowledge("hills", [{few!r}]).added
-"""
-ADD = "wb.add_knowledge('hills', [{many!r}]).added"
-LOOK = "print(wb.knowledge.get('hills').about()['counts']['documents'], wb.knowledge.get('hills').fingerprint())"
-
-
 def hills(path, documents):
     rows = ({"id": f"d{n}", "title": f"Hill {n}", "text": f"Hill {n} has {n} sheep."} for n in range(documents))
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
 
-@pytest.fixture
-def kernel(tmp_path, monkeypatch):
-    from jupyter_client.manager import start_new_kernel
+def test_a_bar_leaves_a_line_only_where_an_interrupt_leaves_the_base_as_it_was(tmp_path, monkeypatch):
+    made, shown = list[dict](), list[str | None]()
 
-    monkeypatch.setenv("JUPYTER_PATH", str(kernels(tmp_path / "jupyter")))
-    manager, client = start_new_kernel(kernel_name="python3", env=environment())
-    yield manager, client
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
+    def display(data, raw, display_id):
+        made.append(data)
+        return SimpleNamespace(update=lambda data, raw: shown.append(data.get("text/plain")))
 
-
-def run(client, code, stop=None):
-    """The messages of one cell to its end; ``stop`` is called once, when the bar was displayed and has moved."""
-    asked, said, deadline = client.execute(code), [], time.monotonic() + 120
-    while time.monotonic() < deadline:
-        try:
-            message = client.get_iopub_msg(timeout=5)
-        except queue.Empty:
-            continue
-        if message["parent_header"].get("msg_id") != asked:
-            continue
-        said.append((message["msg_type"], message["content"]))
-        if stop and len(views(said)) and message["msg_type"] == "update_display_data":
-            stop, _ = None, stop()
-        if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
-            return said
-    raise AssertionError("the cell did not end")
-
-
-def views(said):
-    return [c["data"] for kind, c in said if kind == "display_data"]
+    monkeypatch.setitem(sys.modules, "ipykernel", sys.modules.get("ipykernel", "as in a kernel"))
+    monkeypatch.setattr(indexing, "in_kernel", lambda: True)
+    monkeypatch.setattr(indexing, "_SHOWN_AFTER_S", 0)
+    monkeypatch.setattr("IPython.display.display", display)
+    with Workbench.open(tmp_path / "w", **CORE) as wb:
+        wb.add_knowledge("hills", [hills(tmp_path / "few.jsonl", 5)])
+        assert made == [{}], "nbval would compare a text, and the next time there is no bar"
+        assert shown[-1] is None and len(shown) > 1, "a saved notebook tells nothing of the time"
+        before = wb.knowledge.get("hills").fingerprint()
+        with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
+            stopped.setattr("workbench.models.embeddings.HashingEmbeddings.array", interrupted)
+            wb.add_knowledge("hills", [hills(tmp_path / "many.jsonl", 3_000)])
+        assert shown[-1].startswith("hills: stopped at") and "Run it again" in shown[-1]
+        assert wb.knowledge.get("hills").fingerprint() == before
+        wb.add_knowledge("hills", [tmp_path / "many.jsonl"])
+        assert shown[-1] is None and "/ 2,995" in str(shown)
+        monkeypatch.setattr(indexing, "_SHOWN_AFTER_S", 60)
+        seen = len(shown)
+        wb.add_knowledge("hills", [tmp_path / "few.jsonl"])
+        assert len(shown) == seen, "what is done in a moment shows no bar"
 
 
-def lines(said):
-    return [c["data"].get("text/plain") for kind, c in said if kind == "update_display_data"]
-
-
-def printed(said):
-    return "".join(c["text"] for kind, c in said if kind == "stream" and c["name"] == "stdout")
-
-
-def test_a_bar_leaves_a_line_only_where_an_interrupt_leaves_the_base_as_it_was(kernel, tmp_path):
-    manager, client = kernel
-    few, many = hills(tmp_path / "few.jsonl", 5), hills(tmp_path / "many.jsonl", 3_000)
-    run(client, OPEN.format(folder=str(tmp_path / "w"), few=few))
-    before = printed(run(client, LOOK))
-    assert before.startswith("5 ")
-
-    stopped = run(client, ADD.format(many=many), stop=manager.interrupt_kernel)
-    assert [c["ename"] for kind, c in stopped if kind == "error"] == ["KeyboardInterrupt"]
-    line = lines(stopped)[-1]
-    assert line.startswith("hills: stopped at") and "Run it again" in line
-    assert printed(run(client, LOOK)) == before
-
-    done = run(client, ADD.format(many=many))
-    assert any(kind == "execute_result" and c["data"]["text/plain"] == "2995" for kind, c in done)
-    (view,) = views(done)
-    assert "text/plain" not in view, "nbval would compare it, and the next time there is no bar"
-    assert lines(done)[-1] is None and "/ 2,995" in str(lines(done)), "a saved notebook tells nothing of the time"
-    again = run(client, ADD.format(many=few))
-    assert views(again) == [], "what is done in a moment shows no bar"
+def interrupted(*_):
+    raise KeyboardInterrupt
 
 
 def test_an_add_holds_as_many_documents_as_it_may(tmp_path):

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from markupsafe import Markup
 from experiments.pairs import idle
 from tests import forked
 from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, opened, workbench
-from workbench.errors import KnowledgeError, NotPaused, UnknownRun, WorkbenchError, WorkspaceError, WorkspaceFull
+from workbench.errors import KnowledgeError, NotPaused, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.maintenance.files import examine
 from workbench.parts.fusion import canvases
 from workbench.records import writing
@@ -155,29 +154,6 @@ def test_when_even_the_row_cannot_be_written_the_caller_is_told_and_the_run_is_i
         assert run.status in ("paused", "interrupted")
         (run.approve if run.status == "paused" else run.resume)()
         assert run.status == "done" and run.answer == ANSWER
-
-
-def test_max_page_count(folder):
-    with opened(folder) as wb:
-        full(wb)
-        failed = None
-        for _ in range(40):  # the free pages are used up first
-            try:
-                run = wb.ask(QUESTION, kb="film")
-            except WorkspaceFull as error:
-                failed = str(error)
-                break
-            assert run.status != "failed", "a disk without room is no failure of the run"
-            if run.status == "interrupted":
-                failed = run.error
-                break
-        assert failed and "workbench.db cannot be written" in failed and "Free some space" in failed
-        wb._work.durable.runs._db.execute("PRAGMA max_page_count = 1000000")
-        for run in wb.runs.list():
-            if run.status == "interrupted":
-                run.resume()
-                assert run.answer == ANSWER
-        assert wb.ask(QUESTION, kb="film").answer == ANSWER
 
 
 def test_a_disk_that_is_full_for_a_moment_interrupts_a_fork_which_then_goes_on(folder):
@@ -394,14 +370,6 @@ def test_a_damaged_chroma_is_made_anew_from_the_index(folder, where):
     assert not list(examine(folder, Settings.load()))
 
 
-def test_a_log_that_was_deleted_costs_only_what_was_in_it(folder):
-    with opened(folder) as wb:
-        wb.ask("Who directed Film 4?", kb="film")
-        copy = Path(shutil.copytree(folder, folder.parent / "copy", ignore=shutil.ignore_patterns("*.db-wal")))
-    with opened(copy) as wb:
-        assert len(wb.runs.list()) >= 5 and wb.ask(QUESTION, kb="film").answer == ANSWER
-
-
 def test_rows_that_sqlite_cannot_know_to_be_wrong(folder):
     with sqlite3.connect(folder / "workbench.db") as connection:
         connection.execute("UPDATE records SET record = substr(record, 9)")
@@ -609,36 +577,6 @@ def test_runs_of_another_process_are_never_touched(folder):
         process.kill()
         process.wait()
         process.stdout.close()
-
-
-KILLED = """
-import os, signal, sqlite3, sys; from tests.shelves import opened
-class Killed(sqlite3.Connection):
-    def execute(self, sql, *given):
-        done = super().execute(sql, *given)
-        if sql.startswith(sys.argv[2]): os.kill(os.getpid(), signal.SIGKILL)
-        return done
-wb = opened(sys.argv[1])
-real = sqlite3.connect
-sqlite3.connect = lambda *a, **k: real(*a, factory=Killed, **k)
-wb.gc(keep=1, yes=True)
-"""
-
-
-@pytest.mark.parametrize(
-    "statement", ["DELETE FROM events", "DELETE FROM runs", "DELETE FROM writes", "DELETE FROM checkpoints", "VACUUM"]
-)
-@pytest.mark.few(2)
-def test_killed_in_the_middle_it_leaves_a_workspace_that_opens(folder, statement):
-    done = forked.run([sys.executable, "-c", KILLED, str(folder), statement], cwd=PROJECT, env=environment())
-    assert done.returncode == -signal.SIGKILL
-    with opened(folder) as wb:
-        assert len(wb.runs.list()) in (2, 5)
-        wb.gc(keep=1, yes=True)
-        assert wb.gc(keep=1) == []
-        [waiting] = wb.runs.list(status="paused")
-        assert waiting.approve().answer == ANSWER
-        assert all(run.to_dict()["answer"] for run in wb.runs.list(status="done"))
 
 
 def test_the_command_says_it_and_does_it(folder):

@@ -163,6 +163,26 @@ SHOP = """id,title,price_eur,in_stock,country,year,text
 k1,Rapida,49,yes,Italy,2003,It boils a litre in two minutes.
 k2,Stilla,89,no,Norway,2011,It was designed by Peder Aas.
 """
+FAQ = """# Pool
+
+## Can I get a refund?
+
+Yes, within fourteen days. Write to the office.
+
+Q: Who repairs the pumps?
+A: Oda Brandt does. She is here on Tuesdays.
+"""
+CHAT = "[12/03/2024, 18:05:11] Rhea: When is the kiln free?\n[12/03/2024, 18:06:40] Tom: Thursday after four.\n"
+HEADINGS = """# Manual
+
+## The instruments
+
+Heron has a cooled camera. Kestrel is a wide one.
+
+## If the shutter sticks
+
+Do not pull the chain. Warm the motor with the lamp. Write it in the log.
+"""
 FILES = {
     "group": {"papers.csv": PAPERS, "members.csv": MEMBERS},
     "workshop": {"tools.csv": TOOLS, "machines.csv": MACHINES},
@@ -173,6 +193,14 @@ FILES = {
      "miller.md": "# Ann Lee (miller)\n\nAnn Lee was a miller in Dorn. She repaired the mill in 1903.",
      "pump/first.md": "# Pump\n\nIt was agreed that Per orders the pump.",
      "pump/second.md": "# Repair\n\nThe pump was repaired in May."},
+    "faq": {"faq.md": FAQ, "chat.txt": CHAT},
+    "mills": {"moss.md": "# Moss Mill\n\nMoss Mill is a water mill in Tarn. It was built in 1821 by Ann Lee.",
+     "tarn.md": "# Tarn\n\nTarn is a town on the coast. It has a harbour.", "manual.md": HEADINGS,
+     "ann.md": "# Ann Lee\n\nAnn Lee was a mill builder. She was born in Oslo.",
+     "aire.md": "# The Aire\n\nThe Aire is a river with a weir, a weir and a weir. A weir is named after the weir.",
+     "weir.md": "# Weir (dam)\n\nIt is a low dam across a river. Boats are lifted over it. Fish are not.",
+     "图.md": "# 图\n\n图、树、连通图。树用于定义树。", "树.md": "# 树\n\n没有回路的连通图。有n个顶点的恰有n-1条边。",
+     "boo.md": "# Boo! A Halloween\n\nIt is a 2016 comedy on ghosts. It was shot in Atlanta in six days."},
 }  # fmt: skip
 DOOR = [  # base, question, what the answer holds, what it does not
     ("group", "How many members are there?", "4 documents (table is members)", "Tide"),
@@ -209,6 +237,19 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("notes", "她修了什么？", "“她”指的是谁或什么？", ""),
     ("notes", "When was the farmer Ann Lee born?", "1790", " or Ann Lee"),
     ("notes", "Is it true that Per orders the pump?", "Per orders the pump", "refer to"),
+    # a question in the text is never quoted, and the line after it is; and the second hop beside the first
+    ("faq", "Can I get a refund?", "Yes, within fourteen days", "I get a refund"),
+    ("faq", "Who repairs the pumps?", "Oda Brandt does", "Who repairs"),
+    ("faq", "When is the kiln free?", "Thursday after four", "When is"),
+    ("mills", "Where was the builder of Moss Mill born?", "She was born in Oslo", "harbour"),
+    ("mills", "Where is Tarn?", "Tarn is a town on the coast", "Nothing here"),
+    ("mills", "Who owns the lighthouse?", "Nothing here clearly answers this", ""),
+    # a title alone is answered by how its document begins, and a heading by what stands below it
+    ("mills", "What is a weir?", "It is a low dam across a river", "named after"),
+    ("mills", "Weir", "It is a low dam across a river|Boats are lifted over it", "named after|Nothing here"),
+    ("mills", "什么是“树”？", "没有回路的连通图|有n个顶点的恰有n-1条边", "用于定义"),
+    ("mills", "What should I do when the shutter sticks?", "Do not pull the chain", "Heron"),
+    ("mills", "What was shot in six days?", "It was shot in Atlanta in six days (Boo! A Halloween) [1].", ""),
 ]
 
 
@@ -242,7 +283,6 @@ XIYAN = said("喜宴哪一年上映？", "《喜宴》于 1993 年上映 [1]。"
 LIKE = said("推荐几部类似《喜宴》的电影", "可以看看《饮食男女》[1]、《推手》[2]、《断背山》[3]。")
 LIST = said("Which films did Ang Lee direct after 2000?", "Hulk (2003) [1], Brokeback Mountain [2], Life of Pi [3].")
 SIDES = said("对比《喜宴》和《饮食男女》的风格", "两部都讲家庭。")
-PERSON = said("Who is Ang Lee?", "Ang Lee is a filmmaker. He directed The Ice Storm [1].")
 NOLAN = said("列出诺兰2005年以后的电影", "《盗梦空间》《星际穿越》")
 CAST = said(
     "Who directed Inception?",

@@ -8,24 +8,20 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.films import where
 from tests.handmade import record
 from tests.servers import Reply, scripted_server
 from tests.shelves import CORE
-from workbench.graphs.merge import distinct, matching_documents, merge
-from workbench.graphs.needs import LinkedName, Supply, is_enough, signals, thresholds
+from workbench.graphs.merge import distinct, merge
 from workbench.graphs.plan import RulePlanner
-from workbench.graphs.planner import continued
 from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.route import decide, is_small_talk
-from workbench.plans import NOT_NEEDED, Plan, PlanBudget, PlanStep, call_key, calls
+from workbench.plans import Plan, PlanBudget, PlanStep, call_key, calls
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -109,6 +105,11 @@ def test_a_plan_runs_in_order_fails_by_record_and_is_merged(desk):
     assert {("f", 1, "failed"), ("f", 2, "success"), ("x", 2, "failed")} <= set(attempts)
     assert ends(run)["x"][1] == "ConnectionError: down"
     assert ends(run)["y"] == ("skipped", "x failed") and ends(run)["z"] == ("skipped", "y was skipped")
+    counted = run.state["merged"]["statistics"]
+    assert (counted["total_steps"], counted["success_rate"]) == (5, 0.4), (
+        "an attempt is no step, what fails finds nothing"
+    )
+    assert counted["tool_distribution"] == {"broken": 1, "flaky": 1, "found": 2, "naive_search": 1}
 
 
 def test_four_independent_half_seconds_take_about_half_a_second(desk):
@@ -206,28 +207,6 @@ def test_what_is_merged_is_weighed_ordered_and_cut() -> None:
     assert found[2]["metadata"]["contradicts_filters"] is True
 
 
-def test_statistics_count_steps_once_and_parallel_time_once() -> None:
-    records = [
-        record("a", "hybrid_search", 0, 400, 3),
-        record("b", "hybrid_search", 100, 400, 3),
-        record("c", "global_search", 500, 100, 0, status="timeout", error="late"),
-        record("c", "global_search", 600, 100, 2, attempt=2),
-        record("d", "local_search", 700, 50, 0, status="failed", error="broken"),
-        record("e", "naive_search", 750, 0, 0, status="skipped", error=NOT_NEEDED, raw_output_ref=None),
-    ]
-    statistics = merge({"a": [piece("x#0", 0.5)], "b": [piece("x#0", 0.6)]}, records)["statistics"]
-    assert statistics["total_steps"] == 4 and statistics["success_rate"] == 0.75
-    assert statistics["tool_distribution"] == {"global_search": 1, "hybrid_search": 2, "local_search": 1}
-    assert statistics["total_duration_ms"] == 750
-    assert (statistics["total_retrieved"], statistics["after_dedup"], statistics["deduplication_rate"]) == (2, 1, 0.5)
-
-
-def test_conditions_count_for_lists_and_recommendations_only() -> None:
-    bases = [SimpleNamespace(select=lambda filters: ["a", "b"])]
-    asked = [{"query_intent": intent, "filters": where("year >= 2006")} for intent in ("list", "recommend", "qa")]
-    assert [matching_documents(one, bases) for one in asked] == [{"a", "b"}, {"a", "b"}, None]
-
-
 pieces = st.lists(
     st.builds(piece, st.sampled_from(["a#0", "a#1", "b#0", "c#0"]), st.integers(0, 10).map(lambda n: n / 10)),
     max_size=8,
@@ -263,9 +242,6 @@ def test_critical_path_by_time_outs_and_by_measured_seconds():
 
 
 TOOLS = ToolRegistry()
-BOTH_HAVE, TWO = frozenset({"f9#0"}), ("The Wedding Banquet", "Eat Drink Man Woman")
-BANQUET = LinkedName(TWO[0], (TWO[0].lower(), "喜宴"), frozenset({"f1"}), BOTH_HAVE | {"f1#0"})
-EAT = LinkedName(TWO[1], (TWO[1].lower(), "饮食男女"), frozenset({"f2"}), BOTH_HAVE | {"f2#0"})
 
 
 def seen(**changes: Any) -> dict[str, Any]:
@@ -293,46 +269,6 @@ def proposed(query: str = "喜宴 上映", of: Plan | None = None, records=(DONE
     return propose(Proposal(query, of or plan(HYBRID, NAIVE), seen(**state), records, tools, **more), 3, one_step)
 
 
-def test_each_side_of_a_comparison_is_counted_and_a_name_inside_another_word_is_not_that_name() -> None:
-    wanted = Supply("compare", (BANQUET, EAT), passages=100)
-    evidence = [piece("f1#0", 0.9), piece("x#0", 0.5, "like The Wedding Banquet"), piece("f2#0", 0.6)]
-    found = signals(wanted, evidence, [], thresholds("compare", {}, wanted))
-    assert [(side["found"], side["needed"]) for side in found["coverage"]] == [(2, 2), (1, 2)]
-    assert found["missing"] == ["Eat Drink Man Woman"] and not is_enough(found)
-    hulk = LinkedName("Hulk", ("hulk",), frozenset({"h"}))
-    assert not hulk.covered_by(piece("x#0", 0.5, "a hulking man")) and hulk.covered_by(piece("x#0", 0.5, "The Hulk!"))
-
-
-FILM = {**piece("x#0", 0.9), "metadata": {**piece("x#0", 0.9)["metadata"], "fields": {"year": 1990}}}
-BOTH = {"f1": "The Wedding Banquet", "f2": "Eat Drink Man Woman"}
-
-
-@pytest.mark.parametrize(
-    ("supply", "evidence", "holds", "enough"),
-    [
-        (
-            Supply("recommend", (BANQUET,), passages=100), [piece(f"f{n}#0", 0.8) for n in (1, 2, 3)],
-            {"candidates": 2}, False,
-        ),
-        (Supply("recommend", passages=100), [piece(f"note{n}#0", 0.8) for n in range(3)], {"candidates": 3}, False),
-        (
-            Supply("list", passages=100, relevant=2, matching=BOTH), [piece("f1#0", 0.9), piece("x#0", 0.9)],
-            {"holding": 1, "missing": ["Eat Drink Man Woman"]}, False,
-        ),
-        (
-            Supply("list", passages=100, relevant=1, matching={"f1": "The Wedding Banquet"}), [piece("f1#0", 0.5)],
-            {"complete": True}, True,
-        ),
-        (Supply("list", passages=100, relevant=0, matching={}), [FILM], {"complete": False}, False),
-        (Supply("list", passages=100, relevant=0, matching={}), [piece("note#0", 0.9)], {}, True),
-    ],
-    ids=["named", "no fields", "one is missing", "all there are", "none holds", "texts hold no filter"],
-)  # fmt: skip
-def test_candidates_and_filters_are_counted(supply, evidence, holds, enough) -> None:
-    found = signals(supply, evidence, [], thresholds(supply.intent, {}, supply))
-    assert holds.items() <= found.items() and is_enough(found) is enough
-
-
 NAMES = {"writings": ["喜宴", "The Wedding Banquet"]}
 LOST = {"answered": False, "missing_fields": [["喜宴", "片长"]]}
 COUNT = {"need": "at least 3 sources", "kind": "count", "met": 0.33, "said": "open"}
@@ -343,6 +279,16 @@ NEEDS = [
 UNSURE = {"answered": False, "probability": 0.1, "thresholds": {**seen()["thresholds"], "min_probability": 0.5}}
 NOTHING = {"evidence_count": 0, "top_score": 0.0}
 NAIVE_DONE = record("step_1_naive", "naive_search", 0, 1, 0, raw_input=NAIVE.tool_input)
+
+
+def ended(tool: str) -> dict[str, Any]:
+    """A plan of one step of this tool that ended badly."""
+    only = PlanStep(step_id="s", objective="o", tool=tool, tool_input={"query": "q"})
+    late = record("s", tool, 0, 1, 0, status="failed", raw_input={"query": "q"})
+    return {"query": "q", "of": plan(only), "records": [late]}
+
+
+LOW, Q = {"top_score": 0.1}, {"query": "q", "top_k": 30}
 PROPOSALS = {  # what is seen, further arguments -> steps as (tool, input), activated steps, why it stops
     "enough": ({}, {}, [], [], "quality_satisfied"),
     "enough in the last pass": ({"iteration": 3}, {}, [], [], "quality_satisfied"),
@@ -364,6 +310,20 @@ PROPOSALS = {  # what is seen, further arguments -> steps as (tool, input), acti
         {"candidates": 1, "thresholds": {**seen()["thresholds"], "min_candidates": 5}}, {"of": plan(HYBRID)},
         [("global_search", {"query": "喜宴 上映"})], [], None,
     ),
+    "rewritten": (
+        LOW, {"rewritten": "喜宴 Ang Lee"}, [("hybrid_search", {"query": "喜宴 Ang Lee", "top_k": 50})], [], None,
+    ),
+    "outside": (
+        LOST, {"enrich": True},
+        [
+            ("local_search", {"query": "喜宴 片长", "entities": ["喜宴"]}),
+            ("enrichment", {"query": "喜宴 上映", "names": ["喜宴"]}),
+        ],
+        [], None,
+    ),
+    "late": ({**LOW, "timeouts": ["s"]}, ended("global_search"), [("local_search", Q)], [], None),
+    "late again": ({**LOW, "timeouts": ["s"]}, ended("naive_search"), [("keyword_search", Q)], [], None),
+    "failed": ({**LOW, "failures": ["s"]}, ended("awards"), [("naive_search", Q)], [], None),
     "last pass": ({**NOTHING, "iteration": 3}, {}, [], [], "max_iterations_reached"),
     "no time": ({**NOTHING, "time_left_s": 0.0}, {}, [], [], "budget_exhausted"),
     "one step": (NOTHING, {"one_step": True, "rewritten": "other"}, [], [], "no_further_action"),
@@ -380,28 +340,8 @@ def test_what_is_seen_decides_what_is_proposed(name) -> None:
     reflection = proposed(state=state, **more)
     assert [(step["tool"], step["tool_input"]) for step in reflection["next_steps"]] == steps
     assert (reflection["activate"], reflection["stop_reason"]) == (activate, stop)
+    assert not steps or reflection["rewrite_query"] == more.get("rewritten", reflection["rewrite_query"])
     assert reflection["should_continue"] == (stop is None) and reflection["max_iterations"] == 3
-
-
-def test_a_rewritten_query_is_searched_for_and_a_source_outside_is_asked() -> None:
-    reflection = proposed(state={"top_score": 0.1}, rewritten="喜宴 The Wedding Banquet")
-    assert reflection["rewrite_query"] == "喜宴 The Wedding Banquet"
-    assert [s["tool"] for s in reflection["next_steps"]] == ["hybrid_search"]
-    asked = proposed(state=LOST, enrich=True)["next_steps"]
-    assert [step["tool"] for step in asked] == ["local_search", "enrichment"]
-    assert asked[1]["tool_input"]["names"] == ["喜宴"]
-
-
-SIMPLER = {"global_search": "local_search", "naive_search": "keyword_search", "awards": "naive_search"}
-
-
-@pytest.mark.parametrize(("tool", "simpler"), SIMPLER.items())
-@pytest.mark.parametrize(("how", "status"), [("timeouts", "timeout"), ("failures", "failed")])
-def test_what_did_not_end_well_degrades(tool, simpler, how, status) -> None:
-    late = record("step_0", tool, 0, 10, 0, status=status, raw_input={"query": "q"})
-    step = PlanStep(step_id="step_0", objective="o", tool=tool, tool_input={"query": "q"})
-    reflection = proposed("q", plan(step), [late], state={"evidence_count": 6, "top_score": 0.1, how: ["step_0"]})
-    assert [s["tool"] for s in reflection["next_steps"]] == [simpler]
 
 
 def test_a_step_that_was_skipped_or_sleeps_was_no_call() -> None:
@@ -537,17 +477,6 @@ def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     assert run.review["point"] == "plan" and run.plan.version == 2 == len(run.plans)
     assert run.plan.steps[0] == first and len(run.plan.steps) > 2
     assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
-
-
-def test_what_ended_well_is_not_run_again():
-    before = Plan(steps=[step("step_0_one"), step("step_1_two")])
-    ended = [
-        {"step_id": s.step_id, "attempt": 1, "status": e}
-        for s, e in zip(before.steps, ("success", "failed"), strict=True)
-    ]
-    new = [step("a", tool_input={"query": "step_0_one"}), step("b", "a", tool_input={"query": "step_1_two"})]
-    again = [(one.step_id, one.depends_on) for one in continued(Plan(steps=new), before, ended).steps]
-    assert again == [("step_0_one", []), ("step_1_two", []), ("step_2_b", ["step_0_one"])]
 
 
 def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:

@@ -18,13 +18,11 @@ from workbench.records.timeline import bars
 from workbench.runs.recording import EvidenceList
 from workbench.runs.run import _drawable
 from workbench.session import Workbench
-from workbench.views.drawing import STYLE
 from workbench.views.graph import graph, walked
 from workbench.views.labels import Labels
 from workbench.views.outline import run_html, run_text
 from workbench.views.plan import PlanView
 from workbench.views.plan_graph import dag, plan_graph
-from workbench.views.review import why
 from workbench.views.timeline import when
 
 STATIC_TAGS = {
@@ -81,19 +79,6 @@ def test_where_the_time_went_is_seen_in_the_graph_and_on_the_timeline(wb):
     assert taped.end_ms.max() <= executed[executed.kind == "node"].end_ms.max(), "no time of the other run is charged"
     shown = str(fork.timeline().markup)
     assert shown.count("· recorded") >= len(taped) and 'stroke-dasharray="2 3"' in shown and "From the tape" in shown
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_words_are_read_on_every_share_of_the_time(dark):
-    def light(colour):
-        parts = (int((colour * 2 if len(colour) == 3 else colour)[n : n + 2], 16) / 255 for n in (0, 2, 4))
-        return sum(w * ((p + 0.055) / 1.055) ** 2.4 for w, p in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
-
-    text = light("e0e0e0" if dark else "1f1f1f")
-    tints = re.findall(r"--wb-share-\w+: #(\w+)", STYLE.split("data-jp-theme-light")[dark])
-    assert len(tints) == 4
-    for tint in map(light, tints):
-        assert (max(text, tint) + 0.05) / (min(text, tint) + 0.05) >= 4.5
 
 
 def test_a_base_is_a_page_text_and_json_in_both_languages(tmp_path, monkeypatch):
@@ -175,15 +160,6 @@ def test_a_run_without_its_corpus_says_so(workspace):
     (workspace / "knowledge" / "film").unlink()
     with Workbench.open(workspace) as wb, pytest.raises(KnowledgeError, match="without its corpus"):
         wb.run(run_id).knowledge()
-
-
-def test_why_less_evidence_will_do_is_said_where_the_search_ends(wb):
-    document = wb.ask("When was The Wedding Banquet released?", kb="film", review={"reflect"}).to_dict()
-    args = document["review"]["action_requests"][0]["args"]
-    args["signals"]["thresholds"]["min_evidence"] = 1
-    for goes_on in (False, True):
-        args["should_continue"] = goes_on
-        assert ("1 passage will do" in why(document, Labels("en")).html) != goes_on
 
 
 def test_a_plan_is_drawn_as_wide_as_its_column_and_a_score_is_one_word_everywhere(wb):

@@ -9,7 +9,6 @@ from tests.servers.scripted import (
     closed_port,
     free_port,
     scripted_server,
-    serving,
     until,
 )  # fmt: skip
 from workbench.settings import ROLES, RULES
@@ -22,5 +21,5 @@ def only(*roles: str) -> dict[str, dict[str, str]]:
 
 __all__ = [
     "DEADLINE_S", "Reply", "ScriptedServer", "closed_port", "free_port", "llama_server", "only", "postgres_server",
-    "scripted_server", "serving", "small_model", "until",
+    "scripted_server", "small_model", "until",
 ]  # fmt: skip

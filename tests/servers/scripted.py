@@ -116,10 +116,15 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        self._json({"object": "list", "data": [{"id": "scripted", "object": "model"}]}, Reply())
+        if self.path.endswith("/models"):
+            return self._json({"object": "list", "data": [{"id": "scripted", "object": "model"}]}, Reply())
+        self._respond({"path": self.path, "stream": True, "model": ""})
 
     def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        self._respond(json.loads(content) if "json" in self.headers["Content-Type"] else {"content": content})
+
+    def _respond(self, request: dict[str, Any]) -> None:
         reply = self.script.take(request, {name.lower(): value for name, value in self.headers.items()})
         try:
             self._answer(request, reply)
@@ -233,30 +238,21 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[ThreadingHTTPServer]:
-    """A server with this handler on a free loopback port."""
-    server = _Server(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-@contextlib.contextmanager
 def scripted_server(*replies: Reply) -> Iterator[ScriptedServer]:
     """An OpenAI-compatible server (chat completions, embeddings) on a free loopback port that answers by a script."""
     handler = type("Handler", (_Handler,), {})
-    with serving(handler) as server:
-        script = ScriptedServer(f"http://127.0.0.1:{server.server_port}/v1", list(replies) or [Reply(["Hello."])])
-        handler.script = script  # type: ignore[attr-defined]
-        try:
-            yield script
-        finally:
-            script.closing.set()
+    server = _Server(("127.0.0.1", 0), handler)
+    script = ScriptedServer(f"http://127.0.0.1:{server.server_port}/v1", list(replies) or [Reply(["Hello."])])
+    handler.script = script  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield script
+    finally:
+        script.closing.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def free_port() -> int:

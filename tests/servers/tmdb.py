@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.servers.scripted import Reply, serving
+from tests.servers.scripted import Reply, ScriptedServer, scripted_server
 
 PARASITE = {
     "id": 496243, "title": "Parasite", "original_title": "기생충", "release_date": "2019-05-30",
@@ -54,27 +52,39 @@ IN_CHINESE = {496243: {"title": "寄生虫", "overview": "基泽一家四口全�
 
 @dataclass
 class TmdbServer:
-    """Where it is, what it knows, what it answers instead (a path that begins so -> a reply), what it was asked."""
+    """What it knows, what it answers instead (a path that begins so -> a reply), what it was asked."""
 
-    url: str = ""
+    script: ScriptedServer
     films: list[dict[str, Any]] = field(default_factory=lambda: [PARASITE, BANQUET])
     people: list[dict[str, Any]] = field(default_factory=lambda: [BONG])
     instead: dict[str, list[Reply]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-    closing: threading.Event = field(default_factory=threading.Event)
 
-    def answer(self, path: str, query: dict[str, str]) -> tuple[int, Any]:
-        """Status and JSON of a request."""
+    @property
+    def url(self) -> str:
+        return self.script.url.replace("/v1", "/3")
+
+    @property
+    def headers(self) -> list[dict[str, str]]:
+        return self.script.headers
+
+    def respond(self, request: dict[str, Any]) -> Reply:
+        """Answer a path; the last reply of what is said instead repeats."""
+        parts = urlsplit(request["path"])
+        path, query = parts.path.removeprefix("/3/"), {k: v[0] for k, v in parse_qs(parts.query).items()}
+        self.asked.append((path, query))
+        for begin, replies in self.instead.items():
+            if path.startswith(begin):
+                return replies.pop(0) if len(replies) > 1 else replies[0]
         chinese = query.get("language") == "zh-CN"
         if path == "search/multi":
-            return 200, {"page": 1, "results": self._search(query["query"], chinese)}
+            return Reply(body=json.dumps({"page": 1, "results": self._search(query["query"], chinese)}).encode())
         kind, _, number = path.partition("/")
-        known = {"movie": self.films, "person": self.people}.get(kind, [])
-        for thing in known:
+        for thing in {"movie": self.films, "person": self.people}.get(kind, []):
             if str(thing["id"]) == number:
-                return 200, {**thing, **(IN_CHINESE.get(thing["id"], {}) if chinese else {})}
-        return 404, {"success": False, "status_code": 34, "status_message": "The resource could not be found."}
+                told = IN_CHINESE.get(thing["id"], {}) if chinese else {}
+                return Reply(body=json.dumps({**thing, **told}).encode())
+        return Reply(status=404, message="The resource could not be found.")
 
     def _search(self, words: str, chinese: bool) -> list[dict[str, Any]]:
         found = []
@@ -87,67 +97,11 @@ class TmdbServer:
                     found.append({"media_type": kind, **{n: shown[n] for n in names if n in shown}})
         return found
 
-    def reply_for(self, path: str) -> Reply | None:
-        """What is answered instead; the last reply of a script repeats."""
-        for begin, replies in self.instead.items():
-            if path.startswith(begin):
-                return replies.pop(0) if len(replies) > 1 else replies[0]
-        return None
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    script: TmdbServer
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        parts = urlsplit(self.path)
-        path, query = parts.path.removeprefix("/3/"), {k: v[0] for k, v in parse_qs(parts.query).items()}
-        self.script.asked.append((path, query))
-        self.script.headers.append({name.lower(): value for name, value in self.headers.items()})
-        reply = self.script.reply_for(path)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            if reply is None:
-                status, value = self.script.answer(path, query)
-                self._send(status, json.dumps(value).encode(), {})
-            elif reply.hang:
-                self.script.closing.wait(60)
-                self.close_connection = True
-            elif reply.endless:
-                self._drip(reply)
-            else:
-                body = reply.body if reply.body is not None else json.dumps({"status_message": reply.message}).encode()
-                self._send(reply.status, body, reply.headers)
-
-    def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json;charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _drip(self, reply: Reply) -> None:
-        self.close_connection = True
-        self.send_response(200)
-        self.end_headers()
-        while not self.script.closing.wait(reply.delay_s):
-            self.wfile.write(b" ")
-            self.wfile.flush()
-
 
 @contextlib.contextmanager
-def tmdb_server(change: Callable[[TmdbServer], None] | None = None) -> Iterator[TmdbServer]:
+def tmdb_server() -> Iterator[TmdbServer]:
     """The server, on a free loopback port."""
-    script = TmdbServer()
-    if change:
-        change(script)
-    with serving(type("Handler", (_Handler,), {"script": script})) as server:
-        script.url = f"http://127.0.0.1:{server.server_port}/3"
-        try:
-            yield script
-        finally:
-            script.closing.set()
+    with scripted_server() as script:
+        server = TmdbServer(script)
+        script.respond = server.respond
+        yield server

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import uuid
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from tests import forked
-from tests.servers import serving
+from tests.servers import Reply, scripted_server
 from tests.shelves import CORE, noted, workbench
 from workbench.errors import ToolError, WorkbenchError
 from workbench.parts.fusion import graph as fusion
@@ -281,31 +280,14 @@ FACTS = [
 ]
 
 
+FOUND = json.dumps({"facts": FACTS}).encode()
+
+
 @contextlib.contextmanager
-def server(status=200, body=None, headers=(), hang=False):
-    asked, closing = [], threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-        def do_POST(self):
-            asked.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
-            if hang:
-                closing.wait(30)
-                return
-            told = json.dumps({"facts": FACTS}).encode() if body is None else body
-            self.send_response(status)
-            for name, value in headers:
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(told)
-
-    with serving(Handler) as one:
-        try:
-            yield f"http://me:hush-hush@127.0.0.1:{one.server_port}", asked
-        finally:
-            closing.set()
+def server(reply=None):
+    """A Graphiti with these facts, and what it was asked."""
+    with scripted_server(reply or Reply(body=FOUND)) as one:
+        yield one.url.replace("http://", "http://me:hush-hush@").removesuffix("/v1"), one.requests
 
 
 @pytest.fixture
@@ -323,7 +305,7 @@ async def test_facts_come_with_their_times_and_only_those_that_held_then(kilns):
     with server() as (url, asked):
         found = (await ask_server(kilns, url, group_ids=["kilns"])).results
         assert {one["source_id"] for one in found} == {"graphiti:u1", "graphiti:u2"}
-        assert asked == [("/search", {"query": "Where does Mei Lan work?", "max_facts": 10, "group_ids": ["kilns"]})]
+        assert asked == [{"query": "Where does Mei Lan work?", "max_facts": 10, "group_ids": ["kilns"]}]
         (before,) = (await ask_server(kilns, url, as_of="2004-12-31T00:00:00Z")).results
         assert before["evidence"] == FACTS[0]["fact"] and before["metadata"]["transient"]
         assert before["metadata"]["invalid_at"].startswith("2005-01-01")
@@ -335,16 +317,16 @@ async def test_facts_come_with_their_times_and_only_those_that_held_then(kilns):
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        ({"status": 500}, "status 500"),
-        ({"status": 302, "headers": [("Location", "http://127.0.0.1:1/")]}, "status 302"),
-        ({"body": b"<html>"}, "not as expected"),
-        ({"body": b'{"facts": [{"uuid": 3}]}'}, "not as expected"),
-        ({"hang": True}, "within 0.5 s; raise WORKBENCH_GRAPHITI_TIMEOUT_S"),
+        (Reply(status=500), "status 500"),
+        (Reply(status=302, headers={"Location": "http://127.0.0.1:1/"}), "status 302"),
+        (Reply(body=b"<html>"), "not as expected"),
+        (Reply(body=b'{"facts": [{"uuid": 3}]}'), "not as expected"),
+        (Reply(hang=True), "within 0.5 s; raise WORKBENCH_GRAPHITI_TIMEOUT_S"),
     ],
 )
 async def test_a_server_that_fails_is_named_without_its_password(kilns, bad, why):
-    with server(**bad) as (url, _), pytest.raises(ToolError) as told:
-        await ask_server(kilns, url, timeout_s=0.5 if "hang" in bad else 30.0)
+    with server(bad) as (url, _), pytest.raises(ToolError) as told:
+        await ask_server(kilns, url, timeout_s=0.5 if bad.hang else 30.0)
     assert why in str(told.value) and "hush-hush" not in str(told.value) and "http://127.0.0.1:" in str(told.value)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.films import VOCABULARY
 from tests.parts.memory.test_forgetting import holders
 from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import role_of
@@ -21,9 +20,8 @@ from tests.test_store import postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.cli import main
 from workbench.errors import ModelError, WorkbenchError
-from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.preferences import apply_preferences, read_preferences
+from workbench.parts.memory.preferences import read_preferences
 from workbench.parts.memory.recall import by_rules
 from workbench.parts.memory.service import Recalling, bring_up, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
@@ -134,6 +132,7 @@ def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):
     titles = {r["metadata"]["title"] for r in run.evidence}
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
+    assert "3 documents" in wb.ask("How many films are there?", kb="film", session="s").answer, "it is no advice"
     [noted] = wb.memory.view().memories
     fork = run.fork(without=[noted["id"]]).wait()
     assert not any("since you said" in line for line in fork.plan.assumptions)
@@ -146,36 +145,6 @@ def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):
     assert "I don't like horror films" in said.answer and not said.records
     other = wb.ask("Recommend some films.", kb="film", session="t", user="bob")
     assert not other.state["memory_context"]
-
-
-def liked(polarity: str, about: str) -> dict[str, Any]:
-    verb = "like" if polarity == "like" else "don't like"
-    return {"about": about, "polarity": polarity, "content": f"I {verb} {about}"}
-
-
-@pytest.mark.parametrize(
-    ("question", "preferences", "conditions"),
-    [
-        ("Recommend some films", [liked("dislike", "horror")], ["ne Horror"]),
-        ("Recommend some films", [liked("like", "comedy")], ["eq Comedy"]),
-        ("Recommend some films", [liked("like", "scary films")], ["eq Horror"]),
-        ("Recommend some films", [liked("like", "comedy"), liked("like", "drama")], ["eq Drama"]),
-        # the question itself asks for it: by its words, by what they mean, by all that there is of it
-        ("Recommend a horror film", [liked("dislike", "horror")], ["eq Horror"]),
-        ("Recommend a scary film", [liked("dislike", "horror")], ["eq Horror"]),
-        # no narrowing of what is not recommended
-        ("Which films are there?", [liked("like", "comedy"), liked("dislike", "horror")], []),
-    ],
-)
-def test_a_preference_is_obeyed_where_it_cannot_go_against_the_question(
-    bench, tmp_path, question, preferences, conditions
-):
-    wb = bench()
-    wb.add_knowledge("worded", [tmp_path / "films.jsonl"], vocabulary=VOCABULARY)
-    knowledge = wb.ports().knowledge
-    decision = decide(question, ["worded"], "", knowledge).decision
-    decision = apply_preferences({"known": preferences}, decision, [knowledge.get("worded")])
-    assert [f"{one['op']} {one['value']}" for one in decision["filters"]] == conditions
 
 
 def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
@@ -298,6 +267,10 @@ CONVERSATIONS = [
     ["My name is Rhea. Please call me Ray.", "Noted", "What is my name?", "Ray"],
     ["我叫小安。", "记住了", "我叫什么？", "小安", "What is my name?", "小安"],
     ["I love horror.", "", "I don't like horror any more.", "", "What films do I like?", "!I love horror"],
+    # a preference is obeyed where it does not go against the question
+    ["I like comedy.", "", "Recommend some films.", "Cold Soup"],
+    ["I like comedy.", "", "Recommend some films.", "!The Long Dark"],
+    ["I don't like horror.", "", "Recommend a horror film.", "The Long Dark"],
     # likes are asked for in the first person
     ["I like westerns.", "", "What kind of films do I like?", "“I like westerns”"],
     ["我喜欢科幻片。", "", "我喜欢什么类型的电影？", "“我喜欢科幻片”"],

@@ -463,10 +463,6 @@ def langgraph_swarm() -> Any:
     return package.create_swarm([first, second], default_active_agent="first").compile()
 
 
-class Verdict(BaseModel):
-    good: bool
-
-
 @dataclass
 class Style:
     words: str = "plain"

@@ -14,7 +14,6 @@ import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from tests import forked
-from tests.servers import Reply, closed_port, free_port, only, scripted_server, serving, until
+from tests.servers import Reply, closed_port, free_port, only, scripted_server, until
 from tests.shelves import CORE, noted
 from workbench.cli import main
 from workbench.errors import SettingsError, WorkspaceError
@@ -529,26 +528,6 @@ def test_an_address_that_is_none_is_refused(wrong) -> None:
 SAID = "In 1993 [1]."
 
 
-@pytest.fixture
-def collector() -> Iterator[Any]:
-    """A collector on loopback: what it was sent, as bytes."""
-
-    class Collector(BaseHTTPRequestHandler):
-        bodies: list[bytes] = []  # noqa: RUF012
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def do_POST(self) -> None:
-            self.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-    with serving(Collector) as server:
-        yield server
-
-
 def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(folder: Path) -> None:
     with scripted_server(Reply([SAID])) as server:
         told = {"chat_model": "openai:m", "chat_base_url": server.url, **only("writer"), **CORE}
@@ -568,13 +547,13 @@ def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(folder: Path) -> 
     assert not [s for s in found if SAID in str(s.attributes)], "what was said is not sent"
 
 
-def test_spans_go_to_a_collector_when_the_run_has_ended(folder, collector, monkeypatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
+def test_spans_go_to_a_collector_when_the_run_has_ended(folder, server, monkeypatch) -> None:
+    server.answer(Reply(body=b""))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url.removesuffix("/v1"))
     with Workbench.open(folder, spans="otlp", **CORE) as wb:
         wb.ask(QUESTION, kb="notes", incognito=True)
-    bodies = collector.RequestHandlerClass.bodies
-    assert not bodies, "nothing of an incognito run"
+    assert not server.requests, "nothing of an incognito run"
     with Workbench.open(folder, spans="otlp", **CORE) as wb:
         wb.ask(QUESTION, kb="notes")
-    sent = b"".join(bodies)
+    sent = b"".join(request["content"] for request in server.requests)
     assert b"route_decision" in sent and b"execute_tool" in sent and b"gen_ai.tool.name" in sent

@@ -154,7 +154,7 @@ WRONG = {
     "302": ({"search": [Reply(status=302, headers={"Location": "http://127.0.0.1:9/"})]}, "302 Found"),
     "429 for an hour": ({"search": [Reply(status=429, headers={"Retry-After": "3600"})]}, "429 Too Many Requests"),
     "hangs": ({"search": [Reply(hang=True)]}, "within 0.5 s. Raise WORKBENCH_TMDB_TIMEOUT_S"),
-    "drips": ({"search": [Reply(endless=True, delay_s=0.02)]}, "WORKBENCH_TMDB_TIMEOUT_S"),
+    "drips": ({"search": [Reply([" "], endless=True, delay_s=0.02)]}, "WORKBENCH_TMDB_TIMEOUT_S"),
     "no JSON": ({"search": [Reply(body=b"<html>")]}, "the answer is no JSON"),
     "NaN": ({"search": [Reply(body=b'{"results": NaN}')]}, "the answer is no JSON"),
     "a list": ({"search": [Reply(body=b"[]")]}, "no JSON object"),
