@@ -27,10 +27,11 @@ from merging import given, ranking, sets_there
 from workbench.parts.evaluate.measures import difference
 from workbench.parts.evaluate.questions import choose, distinct, gold_ids, read_rows
 from workbench.parts.fusion.graph import build_fusion
+from workbench.parts.fusion.strategies import STRATEGIES
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import hybrid
-from workbench.tools.scoring import LEAD, STRATEGIES, Question, Ranking
+from workbench.tools.scoring import LEAD, Question, Ranking
 from workbench.tools.tool import StepLog
 
 SOURCES = ("bm25", "dense", "graph")

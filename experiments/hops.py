@@ -1,4 +1,4 @@
-"""Fit what ``chain_exploration`` believes of a sub-question's answer (``tools/chain.py``), and measure both halves.
+"""Fit what a chain believes of a sub-question's answer (``parts/chains/chain.py``), and measure both halves.
 
     python -m experiments.hops WORKSPACE DATA [--limit 150]
 
@@ -18,11 +18,11 @@ import numpy as np
 
 from experiments.calibrate import _half, fit
 from experiments.merging import given, ranking, worth
+from workbench.parts.chains.chain import ANSWERING, HUB, TOOL, Walk, answers, sub_questions
 from workbench.parts.evaluate.questions import choose, gold_ids, read_rows
 from workbench.ports import KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import scoring
-from workbench.tools.chain import ANSWERING, HUB, TOOL, Walk, answers, sub_questions
 from workbench.tools.evidence import document_id
 from workbench.tools.registry import StepLog
 from workbench.tools.scoring import MODELS, UNSEEN, Logistic, log_odds

@@ -1,4 +1,4 @@
-"""Fit what the merge believes of a search and a chain (``retrieval/agreement.py``), and cross-validate it over sets.
+"""Fit what the merge believes of a search and a chain (``parts/chains/merging.py``), and cross-validate it over sets.
 
     python experiments/merging.py WORKSPACE DATA [--limit 150]
 
@@ -26,8 +26,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from calibrate import _half, ece, fit
 
-from workbench.graphs.merge import CHAIN, MODEL, SEARCH, merge_signals
 from workbench.graphs.route import make_worker_name, read_question
+from workbench.parts.chains.merging import CHAIN, SEARCH, merge_signals
 from workbench.parts.evaluate.questions import choose, distinct, gold_ids, read_rows
 from workbench.parts.evaluate.rankers import run_tool
 from workbench.ports import Context, KnowledgeBase
@@ -37,6 +37,7 @@ from workbench.tools.scoring import MODELS, Logistic
 from workbench.tools.tool import StepLog, read_input
 
 TEXTS = "film_texts"
+MODEL = "merge"
 NAMES = tuple(MODELS[MODEL].weights)
 GRID: Mapping[str, Sequence[float]] = {
     "search": (1.0,),

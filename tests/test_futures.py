@@ -433,7 +433,7 @@ def test_what_cannot_be_grafted_is_said(wb):
 def test_a_stop_is_played_on_and_what_ran_is_said(wb):
     run = wb.ask(COMPARE["zh"], kb="film")
     before = run.to_dict()
-    found = wb.runs.what_if(run, gold={"mv26628"})
+    found = run.what_if(gold={"mv26628"})
     [point] = found
     assert point["recorded"] == "stop" and point["stop"] == run.run_id
     more, before_it = ({p["result_id"] for p in found_pieces(r)} for r in (wb.run(point["go_on"]), run))
@@ -446,7 +446,7 @@ def test_a_stop_is_played_on_and_what_ran_is_said(wb):
 def test_every_pass_that_went_on_is_stopped_from_the_tape_alone(wb):
     run = wb.ask("Who directed The Zorgon Chronicles?", kb="film")
     assert len(run.reflections) > 1, "the question was to need more than one pass"
-    found = wb.runs.what_if(run)
+    found = run.what_if()
     assert [p["iteration"] for p in found] == [r["current_iteration"] for r in run.reflections]
     went = [p for p in found if p["recorded"] == "go_on"]
     assert went and all(not p["live"] and p["go_on"] == run.run_id and p["seconds"] > 0 for p in went)
@@ -457,7 +457,7 @@ def test_a_run_with_reviews_is_played_otherwise_at_its_own_points(wb):
     run.edit(should_continue=True)
     while run.status == "paused":
         run.approve()
-    found = wb.runs.what_if(run)
+    found = run.what_if()
     assert found[0]["recorded"] == "go_on"
     assert len(found) == sum(d["point"] == "reflect" for d in run.decisions)
     stopped = wb.run(found[0]["stop"])

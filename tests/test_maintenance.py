@@ -25,8 +25,8 @@ from experiments.pairs import idle
 from tests import forked
 from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, opened, workbench
 from workbench.errors import KnowledgeError, NotPaused, UnknownRun, WorkbenchError, WorkspaceError
-from workbench.maintenance.files import examine
 from workbench.parts.fusion import canvases
+from workbench.parts.upkeep.files import examine
 from workbench.records import writing
 from workbench.records.tape import canonical
 from workbench.records.writing import write_file

@@ -48,7 +48,7 @@ with Workbench.open(folder + "/w", **options) as wb:
     refused = {}
     for name in names:
         try:
-            getattr(wb if hasattr(type(wb), name) or name in ("memory", "report", "fusion", "canvas") else run, name)
+            getattr(run if name in ("prompt_parts", "what_if") else wb, name)
         except AttributeError as error:
             refused[name] = str(error)
     histories = [event["history"] for event in run.events() if "history" in event]

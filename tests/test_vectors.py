@@ -24,9 +24,9 @@ from workbench.knowledge.indexes.chroma import Chroma
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.store import Place
 from workbench.knowledge.library import Library
-from workbench.maintenance.files import examine
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.sources.lance import Lance
+from workbench.parts.upkeep.files import examine
 from workbench.session import Workbench
 from workbench.settings import Settings
 

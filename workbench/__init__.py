@@ -12,7 +12,6 @@ The rooms, from the street down; an import only ever goes down this page (``docs
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and register custom parts
     experiments.py   what a notebook that papermill ran has found, by name
     widgets/         the bench in a notebook
-    maintenance/     what is wrong with a workspace's files, and the fix; what it no longer needs
     futures/         what is made of a finished run: replay, compare, graft, capsule
     runs/            a run at work: started, driven to its next pause, answered, resumed, forked
     testing.py       in-memory twins of the ports, for tests of custom parts

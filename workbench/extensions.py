@@ -20,14 +20,16 @@ Paths = Mapping[str, str]
 """Name -> ``"module:name"``."""
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "agent": ("agent", "retrieval_graph"),
+    "chains": (),
     "memory": ("memory", "prompt_parts"),
     "reports": ("report",),
     "fusion": ("fusion", "canvas"),
     "evaluate": (),
-    "experiments": ("experiments",),
+    "experiments": ("experiments", "what_if"),
     "record": ("record", "read_traces"),
     "serve": (),
     "sources": (),
+    "upkeep": ("gc", "backup"),
 }
 """The parts of this package, each with the attributes that it gives to ``Workbench`` and ``Run``."""
 

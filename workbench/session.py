@@ -382,45 +382,6 @@ class Workbench(Extended):
         """Its runs: list them, find where one came from, remove one."""
         return WorkspaceRuns(self._work, self)
 
-    def gc(
-        self,
-        *,
-        older_than: float | None = None,
-        keep: int | None = None,
-        tapes: bool = False,
-        yes: bool = False,
-    ) -> list[Json]:
-        """List unneeded files and rows, by kind: ``{"kind", "count", "bytes", "detail"}``; ``yes`` deletes them.
-
-        Checkpoints of runs that are done (their result stays), rows and leases that no one owns, what indexes have left
-        over, free pages. Runs that run, wait or were interrupted are never touched.
-
-        Args:
-            older_than: runs that ended before so many days go too.
-            keep: only the newest so many ended runs stay.
-            tapes: the tapes of ended runs go too: these can no longer be replayed.
-            yes: do it; without it nothing changes.
-        """
-        from workbench.maintenance.prune import prune
-
-        self._must_be_open()
-        kinds = prune(
-            self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes, tapes=tapes
-        )
-        return [dict(freed) for freed in kinds]
-
-    def backup(self, path: str | Path) -> Path:
-        """Copy the whole workspace into a new folder, while it is open; return the folder, which opens unchanged.
-
-        Raises:
-            WorkspaceError: the folder is there already, or cannot be written.
-        """
-        from workbench.maintenance.files import backup
-
-        self._must_be_open()
-        backup(self.path, target := Path(path).expanduser())
-        return target
-
     def clear(self, session: str | None = None, user: str | None = None) -> int:
         """Delete one conversation, or all of a user's; no one else's is touched.
 

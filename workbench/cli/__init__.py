@@ -9,16 +9,15 @@ from __future__ import annotations
 import click
 
 from workbench.cli.ask import ask, resume
-from workbench.cli.doctor import doctor
 from workbench.cli.futures import compare, export, fork, import_, replay
 from workbench.cli.knowledge import demo, kb
 from workbench.cli.page import Main
-from workbench.cli.runs import backup, cancel, feedback, gc, remove, runs, show
+from workbench.cli.runs import cancel, feedback, remove, runs, show
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
 SPINE = (
     *(demo, kb, ask, resume, cancel, show, runs, remove, compare, fork, replay, export, import_),
-    *(feedback, gc, backup, doctor),
+    feedback,
 )
 
 

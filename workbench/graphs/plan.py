@@ -1,10 +1,8 @@
 """Planning by rules: which searches a question needs, by intent, in which order.
 
-``RulePlanner`` follows a table: each intent has a recipe that makes the steps of one knowledge base. Texts that name
-one another are followed with ``chain_exploration``, each side of a comparison alone. Documents with typed fields are
-selected by them; a chain joins in where words of the question are left that no field accounts for. A plain search runs
-next to each chain; the merge weighs what both find. The branches are joined by the user's own tools that ask for the
-intent, cut to the most tasks that a plan may have, and numbered.
+``RulePlanner`` follows a table: each intent has a recipe that makes the steps of one knowledge base. Documents with
+typed fields are selected by them; the part ``chains`` plans for texts that name one another. The branches are joined by
+the user's own tools that ask for the intent, cut to the most tasks that a plan may have, and numbered.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from workbench.graphs.merge import CHAIN, SEARCH
+from workbench.extensions import provided
 from workbench.graphs.needs import read_needs
 from workbench.graphs.route import AGENT_TOOLS, parse_workers
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
@@ -26,6 +24,7 @@ from workbench.text import detect_language, fold
 from workbench.tools.registry import BUILT_IN
 from workbench.views.labels import Labels
 
+SEARCH = "hybrid_search"
 FIRST_SEARCH = "first_search"
 """In the metadata of a plan of the rules: a model plans where it does not answer."""
 FULL, WIDE, SHORT, NAMES, RANK = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20), (15.0, 30)
@@ -357,7 +356,8 @@ def steps_for(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
     if ask.selection and intent in ("qa", "unknown"):
         return [ask.discover(), *([ask.search()] if ask.grounded else [])]
     recipe = RECIPES[intent] if ask.names or RECIPES[intent] is _discover else _otherwise
-    return _chained(ask, base, tools) or recipe(ask)
+    chains = provided("nodes", "chain_steps")
+    return (chains(ask, base, tools) if chains else []) or recipe(ask)
 
 
 def _otherwise(ask: Ask) -> list[PlanStep]:
@@ -417,38 +417,3 @@ RECIPES: dict[QueryIntent, Callable[[Ask], list[PlanStep]]] = {
     "person": _person,
     "unknown": _otherwise,
 }
-
-
-# --- Chains ---
-
-
-def _chained(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
-    """Return the steps that follow chains, each side of a comparison alone, or none where fields answer."""
-    intent = ask.decision["query_intent"]
-    question = ask.decision.get("question")
-    typed = any(field["documents"] for field in base.about()["fields"])
-    if CHAIN not in tools or (intent == "compare" and len(ask.names) < 2):
-        return []
-    if typed and not (question and question["words"] and intent in ("qa", "person")):
-        return []
-    if not typed and intent in ("recommend", "list") and not ask.names:
-        return []
-    sides = ask.names[: max(1, ask.settings.max_tasks - 2)] if intent == "compare" else ()
-    mentions = question["names"] if question else []
-    steps = []
-    for number, name in enumerate(sides, start=1):
-        query = _without(
-            ask.query, [(m["start"], m["end"]) for m in mentions if m["name"] != name]
-        )
-        steps.append(ask.step(f"side_{number}", CHAIN, "plan_side", {"query": query}, name=name))
-    steps = steps or [
-        ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded or ask.query})
-    ]
-    steps.append(ask.search())
-    return [*steps, ask.naive("plan_fallback", steps, "if_insufficient")]
-
-
-def _without(query: str, spans: Iterable[Sequence[int]]) -> str:
-    for start, end in sorted(map(tuple, spans), reverse=True):
-        query = query[:start] + query[end:]
-    return " ".join(query.split())

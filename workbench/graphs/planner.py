@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from langgraph.runtime import Runtime
 
 from workbench.extensions import required
-from workbench.graphs.merge import SEARCH
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.plan import FIRST_SEARCH, FULL, PLANNED_BY, say, scaled_budget, slug
+from workbench.graphs.plan import FIRST_SEARCH, FULL, PLANNED_BY, SEARCH, say, scaled_budget, slug
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import is_driven, read_question
 from workbench.plans import (

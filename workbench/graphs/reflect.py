@@ -11,9 +11,8 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import ModelError, PlanError
-from workbench.extensions import required
-from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import SEARCH, collect, current_evidence
+from workbench.extensions import provided, required
+from workbench.graphs.merge import collect, current_evidence
 from workbench.graphs.model_plan import make_steps, step_form
 from workbench.graphs.needs import (
     Entry,
@@ -31,7 +30,7 @@ from workbench.graphs.needs import (
     thresholds,
     unmet,
 )
-from workbench.graphs.plan import FIRST_SEARCH, searched_text
+from workbench.graphs.plan import FIRST_SEARCH, SEARCH, searched_text
 from workbench.graphs.roles import (
     NONE,
     READ,
@@ -206,7 +205,8 @@ async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool
     )
     if is_enough(seen) or one_step:
         return
-    proposal.enrich = can_enrich(state, context)
+    can_enrich = provided("nodes", "can_enrich")
+    proposal.enrich = bool(can_enrich and can_enrich(state, context))
     before = [
         r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]
     ]

@@ -2,5 +2,5 @@
 
 ``asking`` (a message and its options), ``workers`` (which run is worked on here), ``driver`` (one run through the
 graph), ``playback`` (its settings, and the ports over its tape), ``recording`` (what is stored of it), ``run`` (the
-handle, its pictures), ``listing`` (all runs of a workspace), ``fork``, ``what_if``.
+handle, its pictures), ``listing`` (all runs of a workspace), ``fork``.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
@@ -16,7 +16,6 @@ from workbench.text import clean
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.runs.what_if import WhatIf
     from workbench.runs.workers import Work
     from workbench.views.runs import RunLines
 
@@ -104,20 +103,6 @@ class WorkspaceRuns:
         )
 
     forecast = staticmethod(forecast)
-
-    def what_if(self, run: Run, gold: Collection[str] = ()) -> WhatIf:
-        """Play every reflect point of a run both ways, go on and stop: what going on found, and what it cost.
-
-        Args:
-            run: the run.
-            gold: ids of the documents that should be found; then the gain in recall is a column too.
-
-        Raises:
-            RunError: the run is not done.
-        """
-        from workbench.runs.what_if import what_if
-
-        return what_if(run, gold)
 
     def remove(self, run_id: str) -> None:
         """Forget a run with everything that it did; what was said in its conversation stays.

@@ -6,7 +6,7 @@ the reranker; given out in the order that ranks best.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pydantic import Field
 
@@ -16,12 +16,12 @@ from workbench.tools import evidence
 from workbench.tools.scoring import (
     LEAD,
     ORDER,
-    STRATEGIES,
     Question,
     Ranking,
     descending,
     passages_around,
     probability,
+    rrf,
 )
 from workbench.tools.tool import FunctionTool, Search
 
@@ -74,14 +74,14 @@ def fuse(
     hits: Mapping[str, Ranking],
     pool: int,
     log: ToolLog,
-    strategy: str = "rrf",
+    strategy: Callable[[Mapping[str, Ranking]], list[tuple[str, float]]] = rrf,
 ) -> list[tuple[Passage, float]]:
     """Fuse the passages of all sources into one order; those about a name in the question come first."""
-    with log("fuse", strategy=strategy) as detail:
+    with log("fuse", strategy=strategy.__name__) as detail:
         own = [p["chunk_id"] for p in question.knowledge.passages(doc_ids=question.subjects)][
             : RERANKED // 2
         ]
-        order = dict(STRATEGIES[strategy](hits))
+        order = dict(strategy(hits))
         detail["distinct"] = len(order)
         passages = question.knowledge.passages(list(dict.fromkeys([*own, *order]))[:pool])
         return [(passage, order.get(passage["chunk_id"], 0.0)) for passage in passages]

@@ -49,10 +49,7 @@ BUILT_IN = {
     "global_search": "workbench.tools.global_",
     "hybrid_search": "workbench.tools.hybrid",
     "discover": "workbench.tools.discover",
-    "chain_exploration": "workbench.tools.chain",
     "open_document": "workbench.tools.open_document",
-    "deep_research": "workbench.tools.deep_research:DEEP",
-    "deeper_research": "workbench.tools.deep_research:DEEPER",
     **paths("tools"),
 }
 

@@ -1,17 +1,14 @@
 """A question as a knowledge base sees it, what is seen of a passage next to it, and the probability made of that.
 
-Rankings of several sources are fused into one, by one of five strategies. A ranking is best first, each id once; a
-fusion is the same. Ties go by id. Being found by one more source never costs a place: what a source did not find gets
-nothing from it, and what it found gets no less.
+Rankings of several sources are fused into one by ``rrf``; further strategies are in ``parts/fusion``. A ranking is best
+first, each id once; a fusion is the same.
 """
 
 from __future__ import annotations
 
-import bisect
 import json
 import math
 import re
-import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -438,61 +435,15 @@ def rrf(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
     ['b', 'a', 'c']
     """
     # Of reciprocal-rank fusion (Cormack et al. 2009): how little the first places are set apart.
-    return _summed(
+    return summed(
         rankings, lambda ranking: [1 / (60 + rank) for rank, _ in enumerate(ranking, start=1)]
     )
 
 
-def weighted(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
-    """Return the sum of scores, each source's spread over 0 to 1.
-
-    >>> weighted({"words": [("a", 9.0), ("b", 5.0)], "graph": [("b", 0.9)]})
-    [('a', 1.0), ('b', 1.0)]
-    """
-    return _summed(rankings, _spread)
-
-
-def zscore(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
-    """Return the sum of standard deviations above each source's lowest hit: a lead counts by how rare such leads are.
-
-    >>> zscore({"words": [("a", 3.0), ("b", 1.0)]})
-    [('a', 2.0), ('b', 0.0)]
-    """
-    return _summed(rankings, _deviations)
-
-
-def percentile(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
-    """Return the sum of the shares of each source's hits that score no higher.
-
-    >>> percentile({"words": [("a", 3.0), ("b", 1.0)], "meaning": [("b", 0.4)]})
-    [('b', 1.5), ('a', 1.0)]
-    """
-    return _summed(rankings, _shares)
-
-
-def cascade(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
-    """Return one source after the other, in the order of the mapping: a later one only adds.
-
-    >>> cascade({"graph": [("a", 1.0)], "words": [("b", 9.0), ("a", 5.0)]})
-    [('a', 1.0), ('b', 0.5)]
-    """
-    ids = dict.fromkeys(i for ranking in rankings.values() for i, _ in ranking)
-    return [(i, round(1 / place, 9)) for place, i in enumerate(ids, start=1)]
-
-
-STRATEGIES: Mapping[str, Callable[[Mapping[str, Ranking]], list[tuple[str, float]]]] = {
-    "rrf": rrf,
-    "weighted": weighted,
-    "cascade": cascade,
-    "zscore": zscore,
-    "percentile": percentile,
-}
-"""By name; a custom one is added here."""
-
-
-def _summed(
+def summed(
     rankings: Mapping[str, Ranking], worth: Callable[[Ranking], Sequence[float]]
 ) -> list[tuple[str, float]]:
+    """Return the sum of what each ranking gives an id, best first, ties by id."""
     total: dict[str, float] = {}
     for ranking in rankings.values():
         for (i, _), value in zip(ranking, worth(ranking), strict=True):
@@ -500,21 +451,3 @@ def _summed(
     return sorted(
         ((i, round(s, 9)) for i, s in total.items()), key=lambda pair: (-pair[1], pair[0])
     )
-
-
-def _spread(ranking: Ranking) -> list[float]:
-    scores = [score for _, score in ranking]
-    low = min(scores, default=0.0)
-    high = max(scores, default=0.0)
-    return [(s - low) / (high - low) if high > low else 1.0 for s in scores]
-
-
-def _deviations(ranking: Ranking) -> list[float]:
-    scores = [score for _, score in ranking]
-    wide = statistics.pstdev(scores) if len(scores) > 1 else 0.0
-    return [(s - min(scores)) / wide if wide else 0.0 for s in scores]
-
-
-def _shares(ranking: Ranking) -> list[float]:
-    scores = sorted(score for _, score in ranking)
-    return [bisect.bisect_right(scores, s) / len(scores) for _, s in ranking]

@@ -23,12 +23,12 @@ from workbench.errors import ToolError, WorkbenchError
 from workbench.parts.fusion import graph as fusion
 from workbench.parts.fusion.graph import build_fusion, read_config
 from workbench.parts.fusion.graphiti import GraphitiInput, graphiti
+from workbench.parts.fusion.strategies import STRATEGIES
 from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
 from workbench.runs.recording import live_steps
 from workbench.session import Workbench
 from workbench.settings import Settings
-from workbench.tools.scoring import STRATEGIES
 from workbench.tools.tool import StepLog
 
 HARD = "Where was the director of The Wedding Banquet born?"

@@ -7,5 +7,6 @@ PART = Part(
     __name__,
     commands={"experiment": "commands:experiment"},
     workbench={"experiments": "experiment:experiments"},
+    run={"what_if": "what_if:what_if"},
     services={"experiments": "store:Stored"},
 )

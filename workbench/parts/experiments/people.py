@@ -14,6 +14,7 @@ from workbench.errors import RunError
 from workbench.graphs.reviewers import Reviewer
 from workbench.parts.experiments.reviewers import margin
 from workbench.parts.experiments.statistics import fewest_errors
+from workbench.parts.experiments.what_if import what_if
 from workbench.state import Data, Json
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _decided(run: Run) -> Iterator[_Played]:
 
 def _possible(run: Run) -> Iterator[_Played]:
     try:
-        points = run._workspace.runs.what_if(run)
+        points = what_if(run)
     except RunError:  # a branch asks a person
         return
     for point, proposal in zip(points, run.reflections, strict=False):

@@ -41,12 +41,13 @@ from workbench.graphs.merge import PLACES, first_documents
 from workbench.knowledge.dated import last_day
 from workbench.parts.fusion.canvas_question import choose_base, question_nodes, read_question
 from workbench.parts.fusion.graphiti import GraphitiInput, graphiti
+from workbench.parts.fusion.strategies import STRATEGIES
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings, default_settings
 from workbench.state import Data, Json, RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid
-from workbench.tools.scoring import LEAD, STRATEGIES, Question, coverage, probability
+from workbench.tools.scoring import LEAD, Question, coverage, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
@@ -259,7 +260,11 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
             if strategy == "cascade":  # the graph leads
                 hits = {"graph": hits["graph"], **hits}
             ranking = hybrid.fuse(
-                request.question(ask), hits, _pool(ask, request.options), StepLog(), strategy
+                request.question(ask),
+                hits,
+                _pool(ask, request.options),
+                StepLog(),
+                STRATEGIES[strategy],
             )
             ids = {
                 name: {chunk_id for chunk_id, _ in source_hits}

@@ -13,12 +13,13 @@ from tests.films import small_base
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library
+from workbench.parts.chains import deep_research
+from workbench.parts.chains.chain import ChainOutput, search
+from workbench.parts.chains.deep_research import DeepResearchInput
 from workbench.settings import Settings
 from workbench.state import RouteDecision
 from workbench.testing import ManualClock
-from workbench.tools import deep_research, hybrid
-from workbench.tools.chain import ChainOutput, search
-from workbench.tools.deep_research import DeepResearchInput
+from workbench.tools import hybrid
 from workbench.tools.registry import ToolRegistry, check
 from workbench.tools.tool import Search, StepLog
 

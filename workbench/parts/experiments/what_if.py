@@ -52,7 +52,11 @@ class WhatIf(FrameList[Point]):
 
 
 def what_if(run: Run, gold: Collection[str] = ()) -> WhatIf:
-    """See ``WorkspaceRuns.what_if``.
+    """Play every reflect point of a run both ways, go on and stop: what going on found, and what it cost.
+
+    Args:
+        run: the run.
+        gold: ids of the documents that should be found; then the gain in recall is a column too.
 
     Raises:
         RunError: the run is not done.

@@ -189,8 +189,8 @@ def _workspace(workspace: Path, _: Settings) -> Iterator[Check]:
 
 def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
     from workbench.knowledge.library import Library
-    from workbench.maintenance.files import examine as faults_of
-    from workbench.maintenance.prune import left_behind, to_inspect
+    from workbench.parts.upkeep.files import examine as faults_of
+    from workbench.parts.upkeep.prune import left_behind, to_inspect
 
     library = Library(workspace / "knowledge", settings)
     for left in left_behind(workspace, library, delete=False):

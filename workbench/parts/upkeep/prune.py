@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import WorkspaceBusy
 from workbench.knowledge.adding.rebuilding import READY
@@ -21,6 +21,9 @@ from workbench.knowledge.library import Library
 from workbench.records.lease import locked, stale
 from workbench.records.sqlite import translate_errors
 from workbench.records.store import TABLES
+
+if TYPE_CHECKING:
+    from workbench.session import Workbench
 
 _HALF = re.compile(
     r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|replaced|removed)-.*|ready|holder\.json|lock)"
@@ -54,31 +57,32 @@ class Freed(TypedDict):
     detail: str
 
 
-def prune(
-    path: Path,
-    library: Library,
+def gc(
+    wb: Workbench,
     *,
-    older_than: float | None,
-    keep: int | None,
-    yes: bool,
+    older_than: float | None = None,
+    keep: int | None = None,
     tapes: bool = False,
+    yes: bool = False,
 ) -> list[Freed]:
-    """Count what can be deleted, and with ``yes`` delete it.
+    """List unneeded files and rows, by kind: ``{"kind", "count", "bytes", "detail"}``; ``yes`` deletes them.
+
+    Checkpoints of runs that are done (their result stays), rows and leases that no one owns, what indexes have left
+    over, free pages. Runs that run, wait or were interrupted are never touched.
 
     Args:
-        path: the workspace.
-        library: its knowledge bases.
-        older_than: delete runs that ended more than so many days ago; None for no limit.
-        keep: keep only the newest so many ended runs; None for no limit.
-        yes: delete.
-        tapes: delete the tapes of ended runs too; what they did stays, and they can no longer be replayed.
-
-    Returns:
-        One entry per kind, in the order of the work.
+        wb: the workspace.
+        older_than: runs that ended before so many days go too.
+        keep: only the newest so many ended runs stay.
+        tapes: the tapes of ended runs go too: these can no longer be replayed.
+        yes: do it; without it nothing changes.
 
     Raises:
         WorkspaceError: a file of the workspace is damaged, full or read-only.
     """
+    wb._must_be_open()
+    path = wb.path
+    library = wb.knowledge
     runs, checkpoints, graphs = (
         path / f"{name}.db" for name in ("workbench", "checkpoints", "graphs")
     )

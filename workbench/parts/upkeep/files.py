@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from workbench.errors import KnowledgeError, WorkspaceError
 from workbench.knowledge.library import Library
@@ -16,6 +16,9 @@ from workbench.records.checkpoints import FIX as FIX_CHECKPOINTS
 from workbench.records.sqlite import REPAIR, faults, translate_errors
 from workbench.records.store import runs_are_gone
 from workbench.settings import Settings
+
+if TYPE_CHECKING:
+    from workbench.session import Workbench
 
 _OF_PARTS = ("graphs.db", "experiments.db")
 _FIXES = {
@@ -52,20 +55,22 @@ def examine(path: Path, settings: Settings) -> Iterator[Fault]:
         library.close()
 
 
-def backup(path: Path, target: Path) -> None:
-    """Copy a workspace, which may be in use, to a new folder that opens like any workspace.
+def backup(wb: Workbench, path: str | Path) -> Path:
+    """Copy the whole workspace, which may be in use, into a new folder; return the folder, which opens unchanged.
 
     Databases are copied by SQLite's backup. Checkpoints come first: a run whose rows are newer than its checkpoint only
     repeats what its tape answers.
 
     Raises:
-        WorkspaceError: there is something at ``target``, or it cannot be written.
+        WorkspaceError: the folder is there already, or cannot be written.
     """
+    wb._must_be_open()
+    target = Path(path).expanduser()
     if target.exists():
         raise WorkspaceError(f"{target} is there already. Name a new folder.")
     with translate_errors(target), _new_folder(target) as part:
-        for file in sorted(path.rglob("*")):
-            inside = file.relative_to(path)
+        for file in sorted(wb.path.rglob("*")):
+            inside = file.relative_to(wb.path)
             hidden = any(name.startswith(".") for name in inside.parts)
             if (
                 hidden
@@ -84,6 +89,7 @@ def backup(path: Path, target: Path) -> None:
             else:
                 shutil.copy2(file, part / inside)
         part.rename(target)
+    return target
 
 
 @contextmanager

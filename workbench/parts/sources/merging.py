@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from workbench.extensions import provided
 from workbench.ports import Context
 from workbench.records.tape import Tape
 from workbench.state import (
@@ -131,6 +130,8 @@ def missing_names(state: RetrievalState) -> list[str]:
         *signals.get("unknown", []),
         *(c["name"] for c in signals.get("coverage", []) if not c["found"]),
     ]
-    fields = provided("nodes", "fields_of_sources") or ()
-    titles = {title for title, field in signals.get("missing_fields", []) if field in fields}
+    # only now: most questions ask no source
+    from workbench.parts.sources.tmdb import FIELDS
+
+    titles = {title for title, field in signals.get("missing_fields", []) if field in FIELDS}
     return list(dict.fromkeys([*names, *sorted(titles)]))

@@ -14,10 +14,11 @@ from typing import Any, cast
 
 from pydantic import Field
 
+from workbench.parts.chains import chain
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.text import fold
-from workbench.tools import chain, evidence, hybrid
+from workbench.tools import evidence, hybrid
 from workbench.tools.scoring import Question
 from workbench.tools.tool import FunctionTool, Search, StepLog, ToolOutput
 

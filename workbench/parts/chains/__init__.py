@@ -1,0 +1,14 @@
+"""Several hops: chains along titles and shared phrases, weighed with the search, and research that follows them."""
+
+from workbench.extensions import Part
+
+PART = Part(
+    "chains",
+    __name__,
+    tools={
+        "chain_exploration": "chain:TOOL",
+        "deep_research": "deep_research:DEEP",
+        "deeper_research": "deep_research:DEEPER",
+    },
+    nodes={"chain_steps": "planning:chain_steps", "joint_scores": "merging:joint_scores"},
+)

@@ -1,0 +1,14 @@
+"""The files of a workspace: what is damaged and its fix, what is no longer needed, a copy of the whole."""
+
+from workbench.extensions import Part
+
+PART = Part(
+    "upkeep",
+    __name__,
+    commands={
+        "doctor": "doctor:doctor",
+        "gc": "commands:gc",
+        "backup": "commands:backup",
+    },
+    workbench={"gc": "prune:gc", "backup": "files:backup"},
+)
