@@ -18,7 +18,7 @@ import papermill
 
 from workbench import Workbench
 
-IMPORT = "from workbench import Workbench\nfrom workbench.experiments import parameters, result"
+IMPORT = "from workbench import Workbench\nfrom workbench.parts.experiments.notebook import parameters, result"
 
 
 def write_notebook(folder: Path) -> Path:

@@ -16,8 +16,8 @@ import pandas
 
 from workbench import Workbench
 from workbench.errors import PlanError, WorkbenchError
-from workbench.experiments import conversation
 from workbench.parts.evaluate.questions import choose, read_rows
+from workbench.parts.experiments.notebook import conversation
 from workbench.parts.experiments.results import score
 from workbench.parts.experiments.statistics import differences
 from workbench.plans import Plan

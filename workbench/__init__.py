@@ -7,12 +7,11 @@
 
 The rooms, from the street down; an import only ever goes down this page (``docs/architecture.md`` draws it):
 
-    parts/           capabilities that hang on the spine: memory, reports, fusion with canvases, servers, measuring
+    parts/           capabilities that hang on the spine: memory, reports, fusion, chains, upkeep, servers, measuring
     cli/             the command line, and tools for other agents: thin skins over the session
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and register custom parts
-    experiments.py   what a notebook that papermill ran has found, by name
     widgets/         the bench in a notebook
-    futures/         what is made of a finished run: replay, compare, graft, capsule
+    futures/         what is made of a finished run: replay, compare, capsule
     runs/            a run at work: started, driven to its next pause, answered, resumed, forked
     testing.py       in-memory twins of the ports, for tests of custom parts
     graphs/          the conversation graph, and in it retrieval and reporter, one file per node

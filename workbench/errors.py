@@ -18,7 +18,6 @@ WorkbenchError
 │   └── Divergence         a replay asked for something that the tape does not have
 │       └── DecisionDiffers  a recorded decision was made on another proposal; the run stays paused
 ├── CapsuleError           a run cannot be sealed in a file, or a file is not a sealed run
-├── ReportError            a report cannot be made, cited or set as it was asked for
 ├── ModelError             a model or its server failed
 └── MissingExtra           an optional library is not installed (also an ImportError)
 """
@@ -203,10 +202,6 @@ class InvalidAnswer(RunError):
 
 class CapsuleError(WorkbenchError):
     """A run cannot be sealed in a file, or a file is not a sealed run; nothing was written."""
-
-
-class ReportError(WorkbenchError):
-    """A report cannot be made, cited or set as it was asked for."""
 
 
 class ModelError(WorkbenchError):

@@ -19,12 +19,14 @@ from workbench.errors import WorkbenchError
 Paths = Mapping[str, str]
 """Name -> ``"module:name"``."""
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    "agent": ("agent", "retrieval_graph"),
+    "agent": ("agent", "agents", "retrieval_graph"),
     "chains": (),
     "memory": ("memory", "prompt_parts"),
     "reports": ("report",),
     "fusion": ("fusion", "canvas"),
     "evaluate": (),
+    "graft": ("graft",),
+    "inbox": ("inbox",),
     "experiments": ("experiments", "what_if"),
     "record": ("record", "read_traces"),
     "serve": (),

@@ -38,7 +38,6 @@ from workbench.state import (
     Condition,
     Data,
     Decision,
-    Enriched,
     Entity,
     ExecutionRecord,
     Json,
@@ -51,7 +50,6 @@ from workbench.state import (
     Shared,
     Sort,
     SubStep,
-    Wanted,
 )
 
 if TYPE_CHECKING:
@@ -64,8 +62,6 @@ __all__ = [
     "Community",
     "Context",
     "Conversations",
-    "Enriched",
-    "Enricher",
     "Entity",
     "Field",
     "Handler",
@@ -81,23 +77,7 @@ __all__ = [
     "Shared",
     "Tool",
     "ToolLog",
-    "Wanted",
 ]
-
-
-class Enricher(Protocol):
-    """A source outside the corpus, such as a public database."""
-
-    @property
-    def name(self) -> str:
-        """Return its name for users."""
-
-    @property
-    def ready(self) -> bool:
-        """Check whether it has what it needs, such as a key."""
-
-    async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
-        """Return what the source says about these names; its failures become notes."""
 
 
 class Field(TypedDict):
@@ -183,8 +163,12 @@ class KnowledgeBase(Protocol):
     name: str
 
     @property
-    def enricher(self) -> Enricher | None:
-        """Return the source outside that may be asked about what this base lacks; None where there is none."""
+    def enricher(self) -> Any:
+        """Return the source outside that may be asked about what this base lacks; None where there is none.
+
+        It has a ``name`` for users, says by ``ready`` whether it has what it needs, such as a key, and is called with
+        names and a language (``parts/sources/enrichment.py``).
+        """
         return None
 
     def warm(self) -> None:

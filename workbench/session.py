@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,10 +49,8 @@ from workbench.widgets.indexing import watched
 
 if TYPE_CHECKING:
     from workbench.futures.compare import Comparison
-    from workbench.graphs.agents import AgentPool
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
-    from workbench.widgets.inbox import Inbox
 
 
 T = TypeVar("T")
@@ -89,7 +87,6 @@ class Workbench(Extended):
         self._prices = read_prices(settings.prices)
         self.knowledge = Library(path / "knowledge", settings)
         self.tools = ToolRegistry(self.knowledge)
-        self._agents: AgentPool | None = None
         lease = Lease(path / "leases")
         try:
             if runs_are_gone(path):
@@ -221,15 +218,6 @@ class Workbench(Extended):
             models={"judge": self._models_for(settings)["judge"]},
             prompts=own,
         )
-
-    @property
-    def agents(self) -> AgentPool:
-        """Retrieve-only agents by worker name, made when first asked for."""
-        if self._agents is None:
-            from workbench.graphs.agents import AgentPool
-
-            self._agents = AgentPool(self.ports, self._work.loop.call)
-        return self._agents
 
     def register(self, kind: str | Data, *given: Any, kb: str = "", retrieve: bool = True) -> Any:
         """Replace a part of the workbench; None restores ours. ``workbench.ports`` lists the kinds and their calls.
@@ -508,46 +496,6 @@ class Workbench(Extended):
         loaded = [self.run(run) if isinstance(run, str) else run for run in runs]
         return compared([run._read_once(loaded) for run in loaded])
 
-    def graft(
-        self,
-        steps: Mapping[str, Run | str | Sequence[Run | str]],
-        *,
-        base: Run | str | None = None,
-        **options: Any,
-    ) -> Run:
-        """Merge branches: a new run that takes each of these steps, and what it depends on, from the run named for it.
-
-        The tapes of all these runs answer; only what no tape knows is done, then reflection, merge and answer. A step
-        replaces the base's step of the same id. Where two runs recorded one thing differently, the base's holds.
-
-        Args:
-            steps: step id -> the run that it comes from, or several runs.
-            base: the run whose plan, question and settings the others' steps join; None for the first one.
-            options: what ``Run.fork`` takes too, as ``review``.
-
-        Returns:
-            The new run: ``options["graft"]`` has its ``base`` and its ``steps`` with their origins.
-
-        Raises:
-            RunError: no such step, or a run that still runs.
-        """
-        from workbench.futures.graft import graft_edits
-
-        self._must_be_open()
-        taken = {
-            step_id: [
-                self._read(run)
-                for run in ([sources] if isinstance(sources, (str, Run)) else sources)
-            ]
-            for step_id, sources in steps.items()
-        }
-        ground, edits = graft_edits(taken, None if base is None else self._read(base))
-        return self.run(ground).fork(**edits, **options)
-
-    def _read(self, run: Run | str) -> Recording:
-        """Return a run, given as an object or by its id, read once."""
-        return recorded(run if isinstance(run, Run) else self.run(run))
-
     # in a notebook
 
     def bench(
@@ -588,18 +536,6 @@ class Workbench(Extended):
             return widget
         asking: Data = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
-
-    def inbox(self, *, lang: str | None = None) -> Inbox:
-        """Everything that waits for a person, over all runs, newest first: open, approve or stop it there.
-
-        It looks for news once a second while it is displayed.
-
-        Args:
-            lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the newest question.
-        """
-        from workbench.widgets.inbox import Inbox
-
-        return Inbox(self, lang)
 
     # inside
 

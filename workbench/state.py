@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
+# Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
 from typing_extensions import TypedDict
 
 Json = dict[str, Any]
@@ -106,29 +107,6 @@ class Shared(TypedDict):
     sentence: str
     chunk_ids: list[str]
 
-
-class Enriched(TypedDict):
-    """The reply of an external source: evidence and a piece of graph, for one run and never stored in a base.
-
-    ``notes`` say why there is less than was asked for; ``asked`` counts its answers.
-    """
-
-    passages: list[Passage]
-    entities: list[Entity]
-    relations: list[Relation]
-    notes: list[str]
-    asked: int
-
-
-class Wanted(NamedTuple):
-    """A name to ask a source outside for: how else it is written, and the years that it may be of."""
-
-    name: str
-    also: tuple[str, ...] = ()
-    years: tuple[int, ...] = ()
-
-
-# Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
 
 QueryIntent = Literal["qa", "recommend", "compare", "list", "person", "unknown"]
 ReviewPoint = Literal["clarify", "plan", "step", "reflect", "outline"]

@@ -457,14 +457,6 @@ class Day(NamedTuple):
     month: int
     day: int
 
-    def may_equal(self, day: Day) -> bool:
-        """Check whether two days may be the same; a day without a year matches every year.
-
-        >>> Day(0, 8, 10).may_equal(Day(2026, 8, 10)), Day(2025, 8, 10).may_equal(Day(2026, 8, 10))
-        (True, False)
-        """
-        return self[1:] == day[1:] and (self.year == day.year or 0 in (self.year, day.year))
-
     def search_terms(self) -> str:
         """Return all written forms of the day: what to search for.
 

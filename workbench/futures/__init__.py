@@ -1,1 +1,1 @@
-"""What is made of a finished run: replayed, compared, grafted, played otherwise, sealed, turned into a test, told."""
+"""What is made of a finished run: replayed, compared, sealed in a file."""

@@ -82,7 +82,6 @@ SIMPLER = {
     "global_search": ("local_search", "naive_search"),
     "discover": ("local_search", "naive_search"),
     "hybrid_search": ("naive_search", "keyword_search"),
-    "local_search": ("naive_search",),
     "naive_search": ("keyword_search",),
     "keyword_search": (),
 }

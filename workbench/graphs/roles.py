@@ -34,6 +34,7 @@ from workbench.records.tape import RULES
 from workbench.settings import Settings
 from workbench.state import Condition, Data, Evidence, Json, Message, Records, RetrievalResult
 from workbench.text import clean, detect_language
+from workbench.views.labels import Labels
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -44,10 +45,6 @@ class ModelForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-_REPAIR = {
-    "en": "That cannot be used. Fill in the form again, mending exactly this:\n",
-    "zh": "无法使用。请重新填写表格，只改正以下问题：\n",
-}
 NONE = "—"
 """The text of an empty slot of a prompt."""
 
@@ -124,7 +121,7 @@ async def ask_model(
         messages = [
             *messages,
             ["ai", reply["text"]],
-            ["human", _REPAIR[language] + "\n".join(wrong)],
+            ["human", "\n".join([Labels(language)("form_again"), *wrong])],
         ]
     if context.settings.on_failure == "raise" and not quiet:
         raise ModelError(

@@ -32,7 +32,6 @@ from workbench.models.embeddings import TextModel, products, text_model, word_ve
 from workbench.ports import (
     About,
     AroundKind,
-    Enricher,
     Entity,
     LinkKind,
     Mention,
@@ -157,7 +156,7 @@ class CorpusKnowledge:
             return self._seen
 
     @property
-    def enricher(self) -> Enricher | None:
+    def enricher(self) -> Any:
         """Return the source outside that the vocabulary of the base asks for."""
         name = self._view.vocabulary.enrichment
         source = provided("sources", name) if name else None

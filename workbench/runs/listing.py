@@ -112,11 +112,6 @@ class WorkspaceRuns:
         """
         self._work.remove(self._workspace.run(run_id).run_id)
 
-    def of_message(self, message_id: str) -> str:
-        """Return the id of the run that gave that answer; empty when there is no such answer."""
-        message = self._work.durable.conversations.message(clean(str(message_id))) or {}
-        return str((message.get("debug") or {}).get("run_id", ""))
-
     def draft(self, run_id: str, name: str) -> str:
         """Return what a person has typed or chosen for a run and not sent, by name; empty when nothing."""
         return self._work.driver(run_id).runs.draft(run_id, name)

@@ -6,7 +6,7 @@ the reranker; given out in the order that ranks best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from workbench.tools.scoring import (
     ORDER,
     Question,
     Ranking,
+    Strategy,
     descending,
     passages_around,
     probability,
@@ -74,7 +75,7 @@ def fuse(
     hits: Mapping[str, Ranking],
     pool: int,
     log: ToolLog,
-    strategy: Callable[[Mapping[str, Ranking]], list[tuple[str, float]]] = rrf,
+    strategy: Strategy = rrf,
 ) -> list[tuple[Passage, float]]:
     """Fuse the passages of all sources into one order; those about a name in the question come first."""
     with log("fuse", strategy=strategy.__name__) as detail:

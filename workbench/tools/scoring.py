@@ -426,6 +426,8 @@ def _agreed(votes: Iterable[tuple[float, list[str]]]) -> list[str]:
 
 
 Ranking = Sequence[tuple[str, float]]
+Strategy = Callable[[Mapping[str, Ranking]], list[tuple[str, float]]]
+"""Fuses rankings by the names of their sources into one."""
 
 
 def rrf(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:

@@ -26,12 +26,12 @@ from tests import forked
 from tests.parts.experiments.test_experiments import place, wb  # noqa: F401, fixtures
 from tests.servers import free_port, until
 from workbench.errors import WorkbenchError
-from workbench.experiments import parameters, result, results
 from workbench.parts.experiments import notebooks
+from workbench.parts.experiments.notebook import parameters, result, results
 from workbench.session import Workbench
 
 NAMES = ("ask", "fusion", "memory", "prompts", "reflect_policy", "report", "retrieval_quality", "your_graph")
-IMPORT = "from workbench.experiments import parameters, result"
+IMPORT = "from workbench.parts.experiments.notebook import parameters, result"
 
 
 def notebook(folder: Path, body: str = "result('double', 2 * top_k)", declared: str = "") -> Path:

@@ -1,4 +1,4 @@
-"""An agent over the tools of a knowledge base, and the retrieval graph as a node of any graph."""
+"""Agents over a knowledge base: a model with tools, or retrieval alone, also as a node of any graph."""
 
 from workbench.extensions import Part
 
@@ -7,5 +7,9 @@ PART = Part(
     __name__,
     nodes={"first_turn": "turn:first_turn", "next_turn": "turn:next_turn"},
     tools={"think": "turn:THINK"},
-    workbench={"agent": "agent:agent", "retrieval_graph": "retrieval:retrieval_graph"},
+    workbench={
+        "agent": "agent:agent",
+        "agents": "pool:agents",
+        "retrieval_graph": "retrieval:retrieval_graph",
+    },
 )

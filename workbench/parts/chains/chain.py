@@ -36,6 +36,7 @@ from workbench.tools.scoring import (
     shares,
 )
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
+from workbench.views.labels import Labels
 
 ANSWERING = 5
 """Passages that together should hold the words of the question."""
@@ -86,13 +87,6 @@ def chain_paths(results: Sequence[RetrievalResult]) -> list[str]:
     )
 
 
-_SAYS = {
-    ("en", "title"): "{parent} names {child}",
-    ("en", "phrase"): "{parent} shares “{surface}” with {child}",
-    ("zh", "title"): "{parent}提到{child}",
-    ("zh", "phrase"): "{parent}与{child}都提到“{surface}”",
-}
-_QUOTED = {"en": "{said} (“{sentence}”)", "zh": "{said}（“{sentence}”）"}
 _LONGEST = 200
 
 
@@ -104,10 +98,10 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
     >>> says("茶馆", "phrase", "老舍", "四世同堂", "")
     '茶馆与四世同堂都提到“老舍”'
     """
-    language = detect_language(sentence or parent)
-    words = _SAYS[language, by].format(parent=parent, surface=surface, child=child)
+    labels = Labels(detect_language(sentence or parent))
+    words = labels(f"chain_{by}", parent=parent, surface=surface, child=child)
     short = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
-    return _QUOTED[language].format(said=words, sentence=short) if sentence else words
+    return labels("chain_quoted", words=words, sentence=short) if sentence else words
 
 
 # --- The walk: where chains begin, how one passage leads to others, which passages answer together ---

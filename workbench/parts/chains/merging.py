@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from workbench.records.figures import Identity, ResultsByStep, identity
 from workbench.state import RetrievalResult
 from workbench.tools.scoring import UNSEEN, log_odds, probability
@@ -17,17 +19,15 @@ def joint_scores(results_by_step: ResultsByStep) -> dict[Identity, float]:
     >>> list(joint_scores(by)) == [("d", "low_level", "")], joint_scores({SEARCH: by[SEARCH]})
     (True, {})
     """
-    scores: dict[Identity, float] = {}
-    for results in results_by_step.values():
-        for result in results:
-            if _tool(result) not in (SEARCH, CHAIN):
-                key = identity(result)
-                scores[key] = max(scores.get(key, 0.0), result["score"])
-    signals = merge_signals(results_by_step)
-    return {
-        key: max(probability("merge", values), scores.get(key, 0.0))
-        for key, values in signals.items()
+    joint = {
+        key: probability("merge", values)
+        for key, values in merge_signals(results_by_step).items()
     }
+    for result in chain.from_iterable(results_by_step.values()):
+        key = identity(result)
+        if key in joint and _tool(result) not in (SEARCH, CHAIN):
+            joint[key] = max(joint[key], result["score"])
+    return joint
 
 
 def merge_signals(results_by_step: ResultsByStep) -> dict[Identity, dict[str, float]]:
@@ -38,14 +38,12 @@ def merge_signals(results_by_step: ResultsByStep) -> dict[Identity, dict[str, fl
     evidence: dict[str, dict[Identity, float]] = {SEARCH: {}, CHAIN: {}}
     first = set[Identity]()
     led = False
-    tools = set[str]()
     for results in results_by_step.values():
         for place, result in enumerate(results):
             tool = _tool(result)
             key = identity(result)
             if tool not in evidence:
                 continue
-            tools.add(tool)
             evidence[tool][key] = max(
                 evidence[tool].get(key, 0.0), log_odds_share(result["score"])
             )
@@ -53,7 +51,7 @@ def merge_signals(results_by_step: ResultsByStep) -> dict[Identity, dict[str, fl
                 first.add(key)
             steps = result["metadata"].get("chain", {}).get("steps", [])
             led = led or (tool == CHAIN and bool(steps) and steps[-1]["by"] != "phrase")
-    if len(tools) < 2:
+    if not all(evidence.values()):
         return {}
     search = evidence[SEARCH]
     chained = evidence[CHAIN]

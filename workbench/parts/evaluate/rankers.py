@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from workbench.errors import ToolError
-from workbench.graphs.agents import RetrieveAgent
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.route import AGENT_TYPES, make_worker_name
+from workbench.parts.agent.pool import RetrieveAgent
 from workbench.parts.evaluate.questions import distinct
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Data, Json

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
-from workbench.experiments import conversation
 from workbench.futures.replay import full_document
 from workbench.parts.experiments import notebooks
 from workbench.parts.experiments.cells import canonical_text, label
+from workbench.parts.experiments.notebook import conversation
 from workbench.parts.experiments.results import Results, score
 from workbench.parts.experiments.reviewers import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.spec import Random, Spec, check_spec, load_spec

@@ -27,7 +27,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 _PRELOADED = (
     "ipykernel.kernelapp", "ipykernel.zmqshell", "ipykernel.debugger", "tornado.platform.asyncio", "pandas",
-    "workbench.session", "workbench.experiments",
+    "workbench.session", "workbench.parts.experiments.notebook",
 )  # fmt: skip
 _POLL_S = 0.01
 _START = "import atexit, os; atexit.register(os._exit, 0)"

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.experiments import Parameter, check, declared, read_notebook, results
+from workbench.parts.experiments.notebook import (
+    Parameter,
+    check,
+    declared,
+    read_notebook,
+    results,
+)
 from workbench.state import Json
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import bisect
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from workbench.tools.scoring import Ranking, rrf, summed
+from workbench.tools.scoring import Ranking, Strategy, rrf, summed
 
 
 def weighted(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
@@ -50,7 +50,7 @@ def cascade(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
     return [(i, round(1 / place, 9)) for place, i in enumerate(ids, start=1)]
 
 
-STRATEGIES: Mapping[str, Callable[[Mapping[str, Ranking]], list[tuple[str, float]]]] = {
+STRATEGIES: Mapping[str, Strategy] = {
     "rrf": rrf,
     "weighted": weighted,
     "cascade": cascade,

@@ -258,7 +258,10 @@ def clear(wb: Workbench, form: Conversation) -> Json:
 
 def feedback(wb: Workbench, form: Verdict) -> Json:
     """Store a verdict on an answer."""
-    run_id = wb.runs.of_message(form.message_id) if form.message_id else form.thread_id
+    run_id = form.thread_id
+    if form.message_id:
+        message = wb._work.durable.conversations.message(form.message_id) or {}
+        run_id = (message.get("debug") or {}).get("run_id", "")
     run = _run(wb, run_id, form.user_id)
     labels = dict(form.metadata)
     give(run, form.is_positive, labels.pop("note", ""), form.user_id, labels)

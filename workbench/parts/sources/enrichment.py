@@ -9,16 +9,38 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 from pydantic import Field
 
 from workbench.language.names import names_in
-from workbench.ports import Enriched, Entity, KnowledgeBase, Passage, ToolLog, Wanted
+from workbench.ports import Entity, KnowledgeBase, Passage, Relation, ToolLog
 from workbench.text import CJK, detect_language
 from workbench.tools import evidence
 from workbench.tools.scoring import Question
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
+
+
+class Enriched(TypedDict):
+    """The reply of an external source: evidence and a piece of graph, for one run and never stored in a base.
+
+    ``notes`` say why there is less than was asked for; ``asked`` counts its answers.
+    """
+
+    passages: list[Passage]
+    entities: list[Entity]
+    relations: list[Relation]
+    notes: list[str]
+    asked: int
+
+
+class Wanted(NamedTuple):
+    """A name to ask a source outside for: how else it is written, and the years that it may be of."""
+
+    name: str
+    also: tuple[str, ...] = ()
+    years: tuple[int, ...] = ()
+
 
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 _NOTES = {

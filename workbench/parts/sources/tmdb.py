@@ -28,7 +28,8 @@ from workbench.models.wire import (
     read_key,
     redact,
 )
-from workbench.ports import Enriched, Entity, Passage, Relation, Wanted
+from workbench.parts.sources.enrichment import Enriched, Wanted
+from workbench.ports import Entity, Passage, Relation
 from workbench.settings import Settings
 from workbench.state import Data, Json
 from workbench.text import CJK, clean, fold
@@ -345,7 +346,7 @@ _FILM_PARAMETERS = {"append_to_response": "credits,alternative_titles,translatio
 
 
 class Tmdb:
-    """TMDB as the settings reach it (``ports.Enricher``)."""
+    """TMDB as the settings reach it."""
 
     name = "TMDB"
 

@@ -77,7 +77,7 @@ def duration(start: str, now: datetime, labels: Labels) -> str:
     return labels("waits_days", n=minutes // 1440)
 
 
-def inbox(
+def draw_inbox(
     waiting: Sequence[WaitingRun],
     labels: Labels,
     now: datetime,

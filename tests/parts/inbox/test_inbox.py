@@ -12,10 +12,10 @@ import pytest
 from tests.servers import until
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import to_agent_inbox
+from workbench.parts.inbox.widget import Inbox
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.markup import step_name
-from workbench.widgets.inbox import Inbox
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 UNKNOWN = "Who directed Zorblax the Unseen?"

@@ -12,9 +12,9 @@ import traitlets
 
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
+from workbench.parts.inbox.views import WaitingRun, draw_inbox, waiting_since
 from workbench.runs.run import Run
 from workbench.views.blocks import clipped, columns, one_line
-from workbench.views.inbox import WaitingRun, inbox, waiting_since
 from workbench.views.render import display_data
 from workbench.widgets.panel import CellRoot, Event, Pick, display_if, labels_in
 from workbench.widgets.review import primary
@@ -24,8 +24,20 @@ MAX_ROWS = 100
 _EVERY_S = 1.0
 
 
+def inbox(wb: Any, *, lang: str | None = None) -> Inbox:
+    """Return everything that waits for a person, over all runs, newest first: open, approve or stop it there.
+
+    It looks for news once a second while it is displayed.
+
+    Args:
+        wb: the workspace.
+        lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the newest question.
+    """
+    return Inbox(wb, lang)
+
+
 class Inbox(CellRoot):
-    """The widget of ``Workbench.inbox``.
+    """The widget of ``wb.inbox``.
 
     Attributes:
         picked: the id of the run that has buttons.
@@ -78,7 +90,7 @@ class Inbox(CellRoot):
     def _show(self) -> None:
         labels = self.labels
         picked = self._waiting_run(self.picked)
-        shown = inbox(
+        shown = draw_inbox(
             self.waiting,
             labels,
             datetime.now(UTC),

@@ -69,14 +69,8 @@ def declared(source: str) -> dict[str, Parameter]:
 def _kind(annotation: ast.expr) -> Any:
     """Return the type of an annotation that is made of built-in types; anything else allows every value."""
     if isinstance(annotation, ast.Name):
-        return {
-            "int": int,
-            "float": float,
-            "str": str,
-            "bool": bool,
-            "list": list,
-            "dict": dict,
-        }.get(annotation.id, Any)
+        kinds = (int, float, str, bool, list, dict)
+        return next((kind for kind in kinds if kind.__name__ == annotation.id), Any)
     if isinstance(annotation, ast.Subscript):
         inside = (
             annotation.slice.elts

@@ -125,3 +125,10 @@ class AgentPool:
             self._context().knowledge.get(agent.worker.kb_prefix)
             self._agents[key] = agent
         return self._agents[key]
+
+
+@property  # type: ignore[misc]
+def agents(wb: Any) -> AgentPool:
+    """Return retrieve-only agents by worker name, made when first asked for."""
+    pool: AgentPool = vars(wb).setdefault("_agents", AgentPool(wb.ports, wb._work.loop.call))
+    return pool

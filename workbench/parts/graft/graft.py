@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
 from workbench.plans import (
@@ -22,8 +23,51 @@ from workbench.plans import (
     step_renamed,
 )
 from workbench.records.proposals import JUDGED_BY
-from workbench.runs.recording import Recording
+from workbench.runs.recording import Recording, recorded
+from workbench.runs.run import Run
 from workbench.state import Json
+
+if TYPE_CHECKING:
+    from workbench.session import Workbench
+
+
+def graft(
+    wb: Workbench,
+    steps: Mapping[str, Run | str | Sequence[Run | str]],
+    *,
+    base: Run | str | None = None,
+    **options: Any,
+) -> Run:
+    """Merge branches: a new run that takes each of these steps, and what it depends on, from the run named for it.
+
+    The tapes of all these runs answer; only what no tape knows is done, then reflection, merge and answer. A step
+    replaces the base's step of the same id. Where two runs recorded one thing differently, the base's holds.
+
+    Args:
+        wb: the workspace.
+        steps: step id -> the run that it comes from, or several runs.
+        base: the run whose plan, question and settings the others' steps join; None for the first one.
+        options: what ``Run.fork`` takes too, as ``review``.
+
+    Returns:
+        The new run: ``options["graft"]`` has its ``base`` and its ``steps`` with their origins.
+
+    Raises:
+        RunError: no such step, or a run that still runs.
+    """
+    wb._must_be_open()
+
+    def read(run: Run | str) -> Recording:
+        return recorded(wb.run(run) if isinstance(run, str) else run)
+
+    taken = {
+        step_id: [
+            read(run) for run in ([sources] if isinstance(sources, (str, Run)) else sources)
+        ]
+        for step_id, sources in steps.items()
+    }
+    ground, edits = graft_edits(taken, None if base is None else read(base))
+    return wb.run(ground).fork(**edits, **options)
 
 
 def signatures(plan: Plan) -> dict[str, str]:
