@@ -43,23 +43,6 @@ def test_jsonl_knows_what_is_text_and_what_is_a_field(tmp_path):
     assert document.source == path.resolve().as_posix()
 
 
-def test_bad_lines_are_listed_with_their_place_and_the_good_ones_kept(tmp_path):
-    lines = [
-        b'{"id": "a", "text": "good"}', b"{not json", b'["a", "list"]', b'{"id": "b"}', b'{"id": [1], "text": "x"}',
-        b'{"id": "a", "text": "again"}', b'{"id": "n", "text": "x", "rating": NaN}', b'{"id": "u", "text": "\xff"}',
-        b'{"id": "m", "text": "x", "aliases": [1]}', b'{"id": "z", "text": "also good"}',
-    ]  # fmt: skip
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"\n".join(lines))
-    loaded = load([path])
-    assert [d.doc_id for d in loaded.documents] == ["a", "z"]
-    assert [p["line"] for p in loaded.problems] == [2, 3, 4, 5, 6, 7, 8, 9]
-    assert {p["file"] for p in loaded.problems} == {str(path)}
-    reasons = "\n".join(p["reason"] for p in loaded.problems)
-    for said in ("not JSON", "list", "no text", "whole number", "line 1", "NaN", "not UTF-8", "aliases"):
-        assert said in reasons
-
-
 FRONT = """---
 title: "Salt: a study"
 id: salt

@@ -21,6 +21,7 @@ from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import needs, responder, role_of
 from tests.shelves import fill
 from tests.test_models import notes_of
+from tests.test_roles import CORE, NOTES, step
 from workbench.errors import RunError
 from workbench.futures.replay import full_document
 from workbench.parts.serve import spans
@@ -30,19 +31,9 @@ from workbench.session import Workbench
 from workbench.settings import ROLES
 
 KEY = "sk-secret-of-every-role-9914"
-NOTES = {
-    "Kiln": "The east kiln was built in 1993 by Mei Lan. It burns wood.",
-    "Mei Lan": "Mei Lan was born in Jingdezhen. She learned from her uncle.",
-    "Glaze": "Celadon glaze needs iron oxide.",
-}
-CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
 FIRST, SECOND = "Where was the person born who built the east kiln?", "And who fired it in 1850?"
 ORDER = ["router", "follow_up", "planner", "reflector", "rewriter", "reflector", "writer", "checker"]
 """The calls of the run: nothing is found at first, so that the question is said again."""
-
-
-def step(query: str, tool: str = "naive_search", **more: Any) -> dict[str, Any]:
-    return {"name": "look", "objective": f"find {query}", "tool": tool, "query": query, **more}
 
 
 def reflects(text: str) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from workbench.graphs.generate import generate
+from workbench.graphs.generate import generate, messages
 from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library
 from workbench.language.answer import judge
 from workbench.language.question import read
+from workbench.language.quoting import best_quotes
 from workbench.language.support import checked
 from workbench.state import RetrievalResult
 from workbench.testing import MemoryKnowledge, memory_context
@@ -63,7 +64,14 @@ def piece(doc_id: str, title: str, text: str, score: float = 0.8) -> Any:
 
 
 KNOWLEDGE = MemoryKnowledge("notes", {"cache.md": "The cache size is 512 MB."})
+CONTEXT = memory_context([KNOWLEDGE])
 ASKED = "What is the cache size?"
+
+
+def state(*results: RetrievalResult, **more: Any) -> Any:
+    found = {"context": "", "retrieval_results": [*results], "reference": {}, "statistics": {}}
+    told = {"message": ASKED, "query": ASKED, "kb_prefix": "notes", "kb_prefixes": ["notes"], "use_retrieval": True}
+    return {**told, "route_decision": read_question(ASKED, [KNOWLEDGE]), "merged": found, "records": [], **more}
 
 
 @pytest.mark.parametrize(
@@ -76,12 +84,18 @@ ASKED = "What is the cache size?"
     ],
 )
 async def test_without_evidence_the_reason_is_said(more, said):
-    found = {"context": "", "retrieval_results": [], "reference": {}, "statistics": {}}
-    told = {"message": ASKED, "query": ASKED, "kb_prefix": "notes", "kb_prefixes": ["notes"], "use_retrieval": True}
-    state = {**told, "route_decision": read_question(ASKED, [KNOWLEDGE]), "merged": found, "records": [], **more}
-    context = memory_context([KNOWLEDGE])
-    given = await generate(state, SimpleNamespace(context=context, stream_writer=lambda event: None))
+    given = await generate(state(**more), SimpleNamespace(context=CONTEXT, stream_writer=lambda event: None))
     assert said in given["answer"] and given["citations"] == []
+
+
+async def test_twins_in_memory_answer_and_a_question_that_was_stored_is_asked_once():
+    asking = state(*evidence(("cache.md", "The cache size is 512 MB.")))
+    given = await generate(asking, SimpleNamespace(context=CONTEXT, stream_writer=lambda event: None))
+    assert "The cache size is 512 MB" in given["answer"] and [one["n"] for one in given["citations"]] == [1]
+    [quoted] = best_quotes(ASKED, asking["merged"]["retrieval_results"]).quotes
+    assert quoted.text == "The cache size is 512 MB.", "without a measure of meaning too"
+    asking["history"] = [{"role": "user", "content": ASKED, "created_at": ""}]
+    assert sum(ASKED in text for _, text in messages(asking, CONTEXT)) == 1
 
 
 def test_what_a_tool_of_ones_own_found_on_a_known_thing_answers(wb):

@@ -62,21 +62,6 @@ def test_a_line_of_a_gigabyte_is_passed_over_in_little_memory(tmp_path: Path) ->
     assert int(megabytes) < 400
 
 
-@pytest.mark.parametrize(
-    ("field", "said"),
-    [
-        (b"[" * 100_000 + b"]" * 100_000, "nested deeper"), (b'{"a":' * 500 + b"1" + b"}" * 500, "nested deeper"),
-        (b"9" * 5_000, "4300 digits"), (b"9" * 30, "more than 64 bits"), (b"1e999", "too large"),
-        (b"-Infinity", "no JSON number"),
-    ],
-)  # fmt: skip
-def test_metadata_that_no_store_takes_costs_its_line_alone(tmp_path: Path, field: bytes, said: str) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b'{"id": "bad", "text": "x", "m": ' + field + b"}\n" + GOOD)
-    loaded = corpus.load([tmp_path / "a.jsonl"])
-    assert [d.doc_id for d in loaded.documents] == ["good"]
-    assert loaded.problems[0]["line"] == 1 and said in loaded.problems[0]["reason"]
-
-
 def test_a_folder_with_pipes_loops_links_to_nothing_and_open_quotes_is_read(tmp_path: Path) -> None:
     (folder := tmp_path / "corpus").mkdir()
     (folder / "good.txt").write_text("kept")

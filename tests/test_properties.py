@@ -139,5 +139,6 @@ def test_a_good_line_is_never_lost_among_bad_ones(rows: list) -> None:
         path.write_bytes(b"\n" + b"\n".join(lines))
         loaded = corpus.load([path])
     assert [d.doc_id for d in loaded.documents if d.doc_id.startswith("good-")] == good
+    assert {problem["file"] for problem in loaded.problems} <= {str(path)} and all(p["line"] for p in loaded.problems)
     accounted = len(loaded.documents) + len(loaded.problems)
     assert accounted == sum(bool(line.strip()) for line in lines)

@@ -23,6 +23,7 @@ from workbench.views.labels import Labels
 from workbench.views.outline import run_html, run_text
 from workbench.views.plan import PlanView
 from workbench.views.plan_graph import dag, plan_graph
+from workbench.views.review import why
 from workbench.views.timeline import when
 
 STATIC_TAGS = {
@@ -160,6 +161,15 @@ def test_a_run_without_its_corpus_says_so(workspace):
     (workspace / "knowledge" / "film").unlink()
     with Workbench.open(workspace) as wb, pytest.raises(KnowledgeError, match="without its corpus"):
         wb.run(run_id).knowledge()
+
+
+def test_why_less_evidence_will_do_is_said_where_the_search_ends(wb):
+    document = wb.ask("When was The Wedding Banquet released?", kb="film", review={"reflect"}).to_dict()
+    args = document["review"]["action_requests"][0]["args"]
+    args["signals"]["thresholds"]["min_evidence"] = 1
+    for goes_on in (False, True):
+        args["should_continue"] = goes_on
+        assert ("1 passage will do" in why(document, Labels("en")).html) != goes_on
 
 
 def test_a_plan_is_drawn_as_wide_as_its_column_and_a_score_is_one_word_everywhere(wb):

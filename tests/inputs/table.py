@@ -65,6 +65,11 @@ def added(name: str, raw: bytes) -> Given:
     return give
 
 
+def field(value: bytes) -> Given:
+    """Add a good line and one with this value in a field."""
+    return added("a.jsonl", _GOOD + b'{"id": "bad", "text": "x", "m": ' + value + b"}\n")
+
+
 def python(call: Callable[[Workbench], object]) -> Given:
     """The error that a call of the Python face raises."""
 
@@ -181,15 +186,18 @@ CORPORA = [
     Row("a broken line", "`a.jsonl`", added("a.jsonl", _GOOD + b"{oops\n")),
     Row("an id used twice", "`a.jsonl`", added("a.jsonl", _GOOD * 2)),
     Row("no text", "`a.jsonl`", added("a.jsonl", b'{"id": "b", "year": 1993}\n')),
-    Row(
-        "100,000 brackets", "`a.jsonl`",
-        added("a.jsonl", _GOOD + b'{"text": "x", "m": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"),
-    ),
-    Row("NaN", "`a.jsonl`", added("a.jsonl", _GOOD + b'{"text": "x", "rating": NaN}\n')),
-    Row(
-        "a number of more than 64 bits", "`a.jsonl`",
-        added("a.jsonl", _GOOD + b'{"text": "x", "n": 99999999999999999999}\n'),
-    ),
+    Row("nothing but an id", "`a.jsonl`", added("a.jsonl", _GOOD + b'{"id": "b"}\n')),
+    Row("no object", "`a.jsonl`", added("a.jsonl", _GOOD + b'["a", "list"]\n')),
+    Row("an id that is a list", "`a.jsonl`", added("a.jsonl", _GOOD + b'{"id": [1], "text": "x"}\n')),
+    Row("aliases that are numbers", "`a.jsonl`", added("a.jsonl", _GOOD + b'{"text": "x", "aliases": [1]}\n')),
+    Row("a line that is not UTF-8", "`a.jsonl`", added("a.jsonl", _GOOD + b'{"text": "\xff"}\n')),
+    Row("100,000 brackets", "`a.jsonl`", field(b"[" * 100_000 + b"]" * 100_000)),
+    Row("500 objects in one another", "`a.jsonl`", field(b'{"a":' * 500 + b"1" + b"}" * 500)),
+    Row("NaN", "`a.jsonl`", field(b"NaN")),
+    Row("less than any number", "`a.jsonl`", field(b"-Infinity")),
+    Row("more than any number", "`a.jsonl`", field(b"1e999")),
+    Row("a number of more than 64 bits", "`a.jsonl`", field(b"99999999999999999999")),
+    Row("a number of 5,000 digits", "`a.jsonl`", field(b"9" * 5_000)),
     Row("a line of 20 MB", "`a.jsonl`", added("a.jsonl", _GOOD + b"x" * 20 * 2**20 + b"\n")),
     Row("Latin-1", "`a.txt`", added("a.txt", "élan vital".encode("latin-1"))),
     Row("GB18030, or UTF-16 with its mark", "`a.txt`", added("a.txt", "推手是李安的电影。".encode("gb18030"))),

@@ -18,7 +18,7 @@ from workbench.parts.chains.chain import ChainOutput, search
 from workbench.parts.chains.deep_research import DeepResearchInput
 from workbench.settings import Settings
 from workbench.state import RouteDecision
-from workbench.testing import ManualClock
+from workbench.testing import ManualClock, MemoryKnowledge
 from workbench.tools import hybrid
 from workbench.tools.registry import ToolRegistry, check
 from workbench.tools.tool import Search, StepLog
@@ -107,6 +107,14 @@ def test_chains_lead_to_the_answer(english, tool):
     assert steps and all(a["to"] == b["from"] for way in steps for a, b in itertools.pairwise(way))
     assert any("Mara K. Velden" in path for path in output.paths)
     assert {name for r in output.results for name in r["metadata"]["tools"]} == {tool}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_research_over_twins_in_memory_without_links_ends(tool):
+    texts = {"mill": "The mill was built by Ann Lee.", "lee": "Ann Lee was born in Tarn."}
+    output, log = research(MemoryKnowledge("m", texts), "Where was the builder of the mill born?", tool)
+    assert set(documents(output)) == {"mill", "lee"} and len(output.results) == 2, "nothing is found twice"
+    assert output.stopped in ("nothing new", "rounds") and len(log.sub_steps) <= 4
 
 
 def test_it_returns_what_it_has_when_its_time_is_nearly_over(english, monkeypatch):
