@@ -86,29 +86,6 @@ def test_cancelling_stops_the_tools_and_says_so(wb):
         run.resume()
 
 
-def test_closing_the_workspace_leaves_a_run_that_resumes(workspace):
-    began = threading.Event()
-
-    def register(wb, seconds):
-        @wb.tools.tool(intents={"qa"})
-        async def waits(query: str) -> list[str]:
-            """Waits."""
-            began.set()
-            await asyncio.sleep(seconds)
-            return []
-
-    with Workbench.open(workspace) as wb:
-        register(wb, 60)
-        run_id = wb.start("喜宴哪一年上映？", kb="film").run_id
-        assert began.wait(30)
-    with Workbench.open(workspace) as wb:
-        register(wb, 0)
-        run = wb.run(run_id)
-        assert run.status == "interrupted"
-        assert run.resume().error is None
-        assert run.status == "done" and "1993" in run.answer
-
-
 def test_a_question_alone_is_alone_and_a_follow_up_is_shown_as_it_was_read(wb):
     first = wb.ask("《喜宴》是谁导演的？", kb="film")
     run = wb.ask("他还导演过哪些电影？", kb="film", session=first.session_id)
