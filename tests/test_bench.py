@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from html import unescape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
 from workbench.runs.asking import LONGEST_MESSAGE
+from workbench.runs.family import details
 from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.blocks import Table
 from workbench.views.comparison import _decided, beside
+from workbench.views.drawing import STYLE
 from workbench.views.labels import Labels
 from workbench.views.run import answer as drawn_answer
 from workbench.views.run import head
@@ -269,7 +272,7 @@ def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Wor
     marked = asked.fork(pieces={1: "struck"}, thresholds={"min_evidence": 2}, **rules)
     page = shared_wb.bench(once)
     page.view = "compare"
-    tree, _, comparison = page.futures.compared.picture.html.partition("wb-sides")
+    tree, _, comparison = page.futures.compared.picture.html.partition("wb-worked")
     assert re.findall('aria-level="1"', tree) == ['aria-level="1"'] and f'data-key="{asked.run_id}"' in tree
     rows = re.split("<li ", tree)
     told = {
@@ -292,7 +295,12 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     executed = [entry for entry in asked.log if entry["node"] == "executor"]
     assert said.startswith("executor 1.") and f" {len(executed)}. " in said and "kb_prefix film" in said
     record = asked.records[0]
-    page.working.timeline.press("choose", f"{record['step_id']}/1")
+    lanes = page.working.timeline.picture.rows
+    step = f"{record['step_id']}/1"
+    assert [*lanes].index(step) == [*lanes].index("executor") + 1 and '<text x="20"' in lanes[step], "nested"
+    inside = [row["name"] for row in asked.timeline().data if row["kind"] == "sub_step" and row["node"] == "executor"]
+    assert inside and '<text x="36"' in asked.timeline().markup
+    page.working.timeline.press("choose", step)
     said = text(page.working.node)
     assert record["tool"] in said and f"top_k {record['raw_input']['top_k']}" in said
     assert all(f"{sub['name']} " in said for sub in record["sub_steps"]) and "evidence_count" in said
@@ -301,8 +309,28 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     key = next(key for key in re.findall(r'data-key="([^"]+)" role="option"', shown) if "ang lee" in key)
     page.futures.knowledge.press("choose", key)
     said = text(page.futures.entity)
-    assert "The Wedding Banquet directed by Ang Lee" in said and "[1] The Wedding Banquet cited" in said
+    assert re.search("directed by ← .*The Wedding Banquet", said) and "[1] The Wedding Banquet cited" in said
+    page = shared_wb.bench(asked, lang="zh")
+    page.view = "knowledge"
+    page.futures.knowledge.press("choose", key)
+    said, _, _ = text(page.futures.entity).partition("证据中")
+    assert said.startswith("李安 人物 · Ang Lee") and "导演 ←" in said and "喜宴" in said and " by " not in said
     assert 'role="option"' not in asked.knowledge().markup, "on a page nothing can be chosen"
+
+
+@pytest.mark.parametrize("block", STYLE.split("}")[:2])
+def test_shares_of_the_time_can_be_told_apart_and_read_in_both_themes(block: str) -> None:
+    def light(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)) + 0.05
+
+    shares = [light(c) for c in re.findall(r"--wb-share-\w+: (#\w+)", block)]
+    steps = [max(pair) / min(pair) for pair in pairwise(shares)]
+    dark = "--wb-ground" not in block
+    assert len(steps) == 3 and min(steps) > 1.3
+    assert max(light("#ffffff") / shares[-1], shares[-1] / light("#1f1f1f")) > 4.4
+    assert not dark or shares[0] / light("#212121") > 1.3, "the least share is seen too"
 
 
 def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, asked: Run, stopped: Run) -> None:
@@ -324,14 +352,34 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert {asked.run_id, stopped.run_id} <= set(runs.table.picture.rows) and runs._marked == [asked.run_id]
     places, fork = [*runs.table.picture.rows], runs.table.picture.rows[stopped.run_id]
     assert places.index(asked.run_id) < places.index(stopped.run_id), "a fork stands below its origin, though newer"
-    assert ">decision, decided again</div>" in fork and "forked from" not in fork
+    assert "forked from" not in fork
+    name = "1 · reflect: stopped here"
+    page = shared_wb.bench(stopped)
+    page.view = "compare"
+    waits = asked.fork(at="0-reflect")
+    boxes = (
+        fork,
+        shared_wb.runs.lines(text=stopped.run_id)._repr_html_(),
+        text(page.head),
+        text(page.futures.compared),
+    )
+    assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
+    assert "1 · reflect: to be decided again" in text(shared_wb.inbox().list)
+    shared_wb.runs.remove(waits.run_id)
     heads = ("Took", "Model", "Tokens", "Cost", "Backed")
     assert [head for head in heads if head in text(runs.table)] == ["Took", "Backed"]  # no model was asked
     assert asked.answer.splitlines()[0][2:42] in text(runs.table)
     [row] = shared_wb.runs.lines(text=asked.run_id)
     twins = [{**row, "run_id": "twin", "created_at": "2999-01-01"}, row]
-    costs = dict.fromkeys(("twin", asked.run_id), shared_wb.runs.costs(asked.run_id))
-    costs["twin"] = {"seconds": 2.5, "model": "ollama:tiny", "tokens": 1234, "money": 0.5, "score": None}
+    costs = dict.fromkeys(("twin", asked.run_id), details(asked, ""))
+    costs["twin"] = {
+        "changes": None,
+        "seconds": 2.5,
+        "model": "ollama:tiny",
+        "tokens": 1234,
+        "money": 0.5,
+        "score": None,
+    }
     table = runs_table(twins, Labels("en"), total=2, costs=costs).html
     assert all(head in table for head in heads) and all(
         fact in table for fact in ("2.50 s", "tiny", "1,234", "0.5000", "–")

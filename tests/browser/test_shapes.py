@@ -173,10 +173,12 @@ def test_from_the_question_to_the_answer_by_keys_without_scrolling_and_then_with
         nb.wait(f"{IN_WINDOW}('.wb-decision .wb-primary:enabled')")
         expect(title).to_have_text(re.compile(rf"waiting for you · {point}\s*{re.escape(RELEASED)}"))
         nb.wait("document.activeElement.closest('.wb-dock')")  # where the last button went
-        if asks == "evidence":  # which is read over the whole width, next to the decision on it
+        if asks == "evidence":  # which is read next to the decision on it, and covers none of it
             nb.page.locator(".wb-piece [data-text]").first.click()
-            nb.wait(f"document.querySelector('.wb-piece[aria-selected=true]')?.offsetWidth > {WHOLE}")
-            nb.wait(f"{IN_WINDOW}('.wb-piece-acts')")
+            nb.wait("""(([piece, form]) => piece && piece.right <= form.left && form.top >= 0 && form.top < 400)(
+                ['.wb-piece[aria-selected=true]', '.wb-region-form > :last-child'].map(
+                    part => document.querySelector(part)?.getBoundingClientRect()))""")
+            nb.wait(f"{IN_WINDOW}('.wb-piece-acts') && {IN_WINDOW}('.wb-decision .wb-primary:enabled')")
         nb.page.locator(".wb-bench").evaluate("bench => bench.scrollIntoView()")
         head = nb.page.evaluate(TOP, ".wb-bench")
         nb.page.keyboard.press("Control+Enter")
@@ -193,6 +195,10 @@ def test_from_the_question_to_the_answer_by_keys_without_scrolling_and_then_with
     expect(nb.page.locator(".wb-keys")).to_contain_text("Ctrl+Enter")
     nb.page.keyboard.press("Enter")
     BenchPage(nb.page).view("Runs")
+    nb.page.keyboard.press("?")
+    nb.wait(f"{IN_WINDOW}('.wb-keys')")
+    nb.page.keyboard.press("?")
+    expect(nb.page.locator(".wb-keys")).to_be_hidden()
     nb.page.locator(".wb-runs").wait_for()
     assert nb.page.evaluate(TOP, ".wb-bench") == head, "the head stays where the pointer is"
     BenchPage(nb.page).view("Work")

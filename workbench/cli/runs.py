@@ -9,12 +9,13 @@ import click
 
 from workbench.cli.follow import show_ways_on
 from workbench.cli.page import Page, paged
-from workbench.state import Json
+from workbench.state import Data
 from workbench.text import visible
 from workbench.views.labels import Labels, labels_for
 
 if TYPE_CHECKING:
     from workbench.runs.calls import Calls
+    from workbench.views.runs import RunLines
 
 LONGEST = 200
 """Characters of a text in a list."""
@@ -91,20 +92,22 @@ def runs(
         if run_id:
             empty = f"Nothing was made of run {wb.run(run_id).run_id} yet."
         listed = wb.runs.lines(limit, **wanted)
+        rows = [_row(run, listed) for run in listed]
     columns = ("run:code", "status:status", "begun:dim", "question")
-    page.table({"runs": listed}, columns, map(_row, listed), empty)
+    page.table({"runs": listed}, columns, rows, empty)
 
 
-def _row(run: Json) -> tuple[str, ...]:
+def _row(run: Data, listed: RunLines) -> tuple[str, ...]:
     """Return what was asked, under it how it was read, where that differs, and who works on it."""
-    from workbench.views.labels.sentences import origin_text, reading_text
+    from workbench.views.labels.sentences import reading_text
 
     begun = datetime.fromisoformat(run["created_at"]).astimezone()
     labels = labels_for(run["message"])
+    origin = labels("forked_from", run=run["origin"]) if run["origin"] else ""
     words = (
         run["message"],
         reading_text(run, labels),
-        origin_text(run, labels),
+        labels("colon").join(filter(None, [origin, listed.name(run, labels)])),
         run["holder"] or "",
     )
     return (

@@ -21,6 +21,7 @@ from workbench.records.figures import Identity, identity
 from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import EDITED, begun, comparable, fingerprints
+from workbench.runs.family import fork_changes
 from workbench.runs.recording import Recording, origin_of
 from workbench.settings import flatten_settings
 from workbench.state import Citation, Decision, ExecutionRecord, Json
@@ -319,6 +320,7 @@ def compared(runs: Sequence[Recording]) -> Comparison:
                 **{name: getattr(run, name) for name in names},
                 "kb": run.state.get("kb_prefix", ""),
                 "origin": origin_of(run),
+                "changes": fork_changes(run, origin_of(run)),
             }
             for run in runs
         ],

@@ -24,7 +24,8 @@ GAPS = ("waiting", "stopped")
 class Bar:
     """A bar of the timeline: ``start_ms`` to ``end_ms`` on the folded axis, ``duration_ms`` long in truth.
 
-    A replayed one is where the tape answered, and as long as it took in the run that was at work.
+    A step has the ``node`` that ran it. A replayed one is where the tape answered, and as long as it took in the run
+    that was at work.
     """
 
     kind: Kind
@@ -35,6 +36,7 @@ class Bar:
     status: str = ""
     step_id: str = ""
     attempt: int = 1
+    node: str = ""
     found: int | None = None
     replayed: bool = False
 
@@ -66,9 +68,13 @@ def bars(
             kind, name, round(begin, 3), round(begin + length, 3), round(length, 3), **more
         )
 
-    drawn = [bar("node", e["node"], *span) for e, span in zip(log, nodes, strict=True)]
+    entries = list(zip(log, nodes, strict=True))
+    drawn = [bar("node", e["node"], *span) for e, span in entries]
     for record, (begin, length) in zip(records, steps, strict=True):
         of_step = {"step_id": record["step_id"], "attempt": record["attempt"]}
+        of_step["node"] = next(
+            (e["node"] for e, (start, took) in entries if 0 <= begin - start <= took), ""
+        )
         found = record["output_summary"].get("evidence_count")
         taped = bool(record.get("replayed"))
         step = bar("step", record["tool"], begin, length, found=found, replayed=taped, **of_step)

@@ -20,10 +20,22 @@ def family(run: Recording) -> list[Json]:
 
 
 def details(run: Recording, origin: str) -> Json:
-    """Return what a run has cost (``wb.runs.costs``), and its ``changes`` to the one that it was made from."""
-    runs = run._workspace.runs
-    changed = changes(recorded(run, origin), recorded(run)) if origin in runs else {}
-    return runs.costs(run.run_id) | {"changes": changed}
+    """Return what a run has cost (``wb.runs.costs``), and how it differs from the one that it was made from.
+
+    ``changes`` are those of ``fork_changes``; ``answer_changed`` is None while there is none to compare.
+    """
+    changed = fork_changes(run, origin)
+    answers = [run.answer, "" if changed is None else recorded(run, origin).answer]
+    differs = answers[0] != answers[1] if all(answers) else None
+    costs = run._workspace.runs.costs(run.run_id)
+    return costs | {"changes": changed, "answer_changed": differs}
+
+
+def fork_changes(run: Recording, origin: str | None) -> Json | None:
+    """Return the ``changes`` of a fork; None for a run of its own, and where the origin is not here."""
+    if not origin or origin not in run._workspace.runs:
+        return None
+    return changes(recorded(run, origin), recorded(run))
 
 
 def changes(origin: Recording, fork: Recording) -> Json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
 from workbench.records.figures import figures
+from workbench.runs.family import fork_changes
 from workbench.runs.fork import forecast
 from workbench.runs.run import Run
 from workbench.state import Data, Json
@@ -50,7 +51,10 @@ class WorkspaceRuns:
         rows = self._work.lines(self._ids(2**31 if narrowed else limit, stored))
         words = clean(text).casefold().split()
         fitting = [row for row in rows if _fits(row, words, tag, equals)] if narrowed else rows
-        return RunLines(fitting[: checked_limit(limit)])
+        lines = RunLines(fitting[: checked_limit(limit)])
+        run = self._workspace.run
+        lines.changes = lambda line: fork_changes(run(line["run_id"]), line["origin"])
+        return lines
 
     def find(self, text: str = "", limit: int = 100, **narrowed: str) -> Sequence[Run]:
         """Return the newest runs that these words and values are in; narrowed as in ``lines``."""

@@ -208,7 +208,13 @@ class Run(Recording):
         return draw_graph(walk, self.query, self._language)
 
     def knowledge(self) -> Drawing:
-        """Return the knowledge graph around the answer: what it names and cites, and what relates to that.
+        """Draw the knowledge graph around the answer, as ``_neighbourhood`` finds it."""
+        return draw_knowledge(
+            self._neighbourhood(), self._language, self.answer if self.citations else ""
+        )
+
+    def _neighbourhood(self) -> Around:
+        """Return what the answer names and cites in the knowledge base, and what relates to that.
 
         Raises:
             KnowledgeError: the knowledge base is not here.
@@ -228,8 +234,7 @@ class Run(Recording):
         cited = [piece["source"] for piece in self.citations]
         sources = cited or [piece["metadata"] for piece in self.evidence[:8]]
         documents = [str(source.get("doc_id", "")) for source in sources]
-        neighbourhood = around(bases.get(name), documents, f"{self.query}\n{self.answer}")
-        return draw_knowledge(neighbourhood, self._language, self.answer if cited else "")
+        return around(bases.get(name), documents, f"{self.query}\n{self.answer}")
 
     @property
     def _language(self) -> Any:

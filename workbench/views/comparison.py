@@ -9,12 +9,11 @@ from typing import Any
 
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, Paragraph, clipped, columns, one_line
-from workbench.views.edits import decision_texts, field_changes
-from workbench.views.labels import Labels, milliseconds, score_text
+from workbench.views.edits import decision_texts, field_changes, fork_name
+from workbench.views.labels import Labels, milliseconds, percent, score_text
 from workbench.views.labels.sentences import (
     decision_name,
     reviewer_name,
-    tokens_text,
 )
 from workbench.views.markup import cut, step_name
 
@@ -58,7 +57,7 @@ def beside(document: Data, labels: Labels) -> list[Block]:
         _verdict(document, verdict, labels),
         *_caveats(document, labels),
     ]
-    return [*blocks, *tables, _cost(document, labels)]
+    return [*blocks, _figures(document, labels), *tables]
 
 
 def lettered(document: Data) -> list[tuple[str, Data]]:
@@ -68,16 +67,13 @@ def lettered(document: Data) -> list[tuple[str, Data]]:
 
 def _runs(document: Data, labels: Labels) -> Block:
     """Return one line per run."""
-    runs = lettered(document)
-    letters = {run["run_id"]: letter for letter, run in runs}
     lines = list[Paragraph]()
-    for letter, run in runs:
-        facts = [run["run_id"], labels.status(run["status"])]
-        if origin := run["origin"]:
-            facts.append(labels("forked_from", run=letters.get(origin, origin)))
-        if letter == "A" or run["message"] != runs[0][1]["message"]:
+    for letter, run in lettered(document):
+        name = fork_name(run["changes"], labels)
+        facts = [run["run_id"], name and f"↳ {name}"]
+        if letter == "A" or run["message"] != document["runs"][0]["message"]:
             facts.append(one_line(run["message"]))
-        lines.append([(f"{letter} ", "strong"), cut(" · ".join(facts), 400)])
+        lines.append([(f"{letter} ", "strong"), cut(" · ".join(filter(None, facts)), 400)])
     return Lines(lines)
 
 
@@ -92,11 +88,10 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     values = parts["values"]
     lines: list[Paragraph] = [(labels("semicolon").join(texts), "strong"), where]
     if any(value != values[0] for value in values):  # else the steps tell
-        for value, (letter, run) in zip(values, lettered(document), strict=True):
-            text = _side_text(value, labels)
-            if value is None and run["status"] != "done":
-                text = labels("open")
-            lines.append([(f"{letter} ", "strong"), text])
+        sides = zip(LETTERS, values, strict=False)
+        lines += [
+            [(f"{letter} ", "strong"), _side_text(value, labels)] for letter, value in sides
+        ]
     return Lines(lines)
 
 
@@ -257,22 +252,44 @@ _PARTS: Mapping[
 """Each table: its title, the heading of its rows, the text of a row, and its state in one run."""
 
 
-def _cost(document: Data, labels: Labels) -> Block:
-    """Return the numbers, one column per run."""
-    sides = list[Sequence[str]]()
-    for cost in document["cost"]:
-        count = cost["statements"]
-        backed = labels("beside_of", n=round((cost["citation_recall"] or 0) * count), most=count)
-        spent = tokens_text(cost["tokens"], cost["about"], labels)
-        tokens = f"{spent} + {cost['saved_tokens']:,}"
-        calls = f"{cost['calls']} + {cost['saved_calls']}"
-        spans = [milliseconds(1000 * cost[name]) if cost[name] else "–" for name in _SPANS]
-        sides.append((calls, backed, tokens, *spans))
-    names = [labels(f"beside_{name}") for name in ("calls", "claims", "spent", *_SPANS)]
-    letters = (Column(letter, "number") for letter, _ in lettered(document))
-    heads = [*columns(labels, ""), *letters]
-    rows = zip(names, *sides, strict=True)
-    return clipped(labels("cost"), heads, rows, notes=[labels("not_waiting")])
+_COUNTS = (
+    "statements",
+    "citation_recall",
+    "evidence",
+    "calls",
+    "saved_calls",
+    "tokens",
+    "saved_tokens",
+)
+_SPANS = ("total_s", "retrieval_s", "generation_s", "saved_s")
 
 
-_SPANS = ["total_s", "retrieval_s", "generation_s", "saved_s"]
+def _figures(document: Data, labels: Labels) -> Block:
+    """Return the figures that any run has, a column per run; of two runs their difference too."""
+    rows = []
+    for name in _COUNTS + _SPANS:
+        values = [cost[name] or 0 for cost in document["cost"]]
+        if not any(values):
+            continue
+        written = (
+            percent
+            if name == "citation_recall"
+            else milliseconds
+            if name in _SPANS
+            else "{:,}".format
+        )
+        if name in _SPANS:
+            values = [1000 * value for value in values]
+        cells = [written(value) if value else "–" for value in values]
+        if len(values) == 2:
+            change = values[1] - values[0]
+            sign = "+" if change > 0 else "−"
+            cells.append(sign + written(abs(change)) if change else "=")
+        about = name == "tokens" and any(cost["about"] for cost in document["cost"])
+        rows.append(
+            (labels(f"beside_{name}") + (labels("beside_about") if about else ""), *cells)
+        )
+    letters = [letter for letter, _ in lettered(document)]
+    heads = [Column(text, "number") for text in (*letters, "Δ")[: len(rows[0]) - 1]]
+    first = columns(labels, "beside_figure")
+    return clipped(labels("cost"), [*first, *heads], rows, notes=[labels("not_waiting")])

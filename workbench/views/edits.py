@@ -10,11 +10,17 @@ from workbench.plans import Plan
 from workbench.state import Data
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
-from workbench.views.markup import cut, step_name
+from workbench.views.markup import cut, draw, step_name
 from workbench.views.plan import item_text
 
 _TITLES = ("form", "input", "field", "role")
 """The beginnings of the labels of fields: of a step, of its tool, of an answer; and the model of a role."""
+
+
+def fork_name(changes: Data | None, labels: Labels) -> str:
+    """Return what was changed for a fork (``family.changes``), its name wherever it is shown; empty without any."""
+    words = {"plan": plan_change_texts, "decision": decision_texts, "fields": field_changes}
+    return draw("parts.fork_name", labels, changes=changes, words=words).striptags()
 
 
 def decision_texts(decision: Data, labels: Labels) -> list[str]:

@@ -151,13 +151,15 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
         for e in walked.edges
         if {e["source"], e["target"]} <= {*boxes} and (e["times"] or not on_path)
     ]
-    lines = []
-    for e in edges:
-        look = "dashed" if e["conditional"] else "plain"
-        if e["times"]:
-            look = "heavy"
-        badge = f"{e['times']}×" if e["times"] > 1 else ""
-        lines.append(Line(e["source"], e["target"], look, badge))
+    lines = [
+        Line(
+            e["source"],
+            e["target"],
+            "dashed" if e["conditional"] and not on_path else "plain",
+            f"{e['times']}×" if e["times"] > 1 else "",
+        )
+        for e in edges
+    ]
     n = len(walked.nodes) - len(boxes)
     m = len(walked.edges) - len(edges)
     body = network(boxes, lines, down=True)

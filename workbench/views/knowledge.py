@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
+from typing import Any
 
 from markupsafe import Markup
 
@@ -117,6 +119,17 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     legend.append(("⬤", "dim", of_it))
     body = Body(lines, rows, _WIDTH, height)
     return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend)
+
+
+def entity_detail(
+    graph: Around, key: str, labels: Labels, text: str, base: Any, pieces: Sequence[Data]
+) -> Markup:
+    """Return what an entity is related to, and the pieces of evidence in which ``base`` finds it."""
+    names = {i: display_name(each, labels.language, text) for i, each in graph.entities.items()}
+    about = {"graph": graph, "names": names, "base": base, "pieces": pieces}
+    return draw(
+        "svg.detail", labels, key=key, word=partial(_word, graph=graph, labels=labels), **about
+    )
 
 
 def _apart(

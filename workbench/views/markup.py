@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from workbench.text import visible
-from workbench.views.labels import SIGNS, Labels, milliseconds, percent, score_text
+from workbench.views.labels import SIGNS, Labels, milliseconds, percent, score_text, seconds_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -43,12 +43,7 @@ def draw(name: str, /, *labels: Labels, **values: Any) -> Markup:
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    from workbench.views.labels.sentences import (
-        decision_name,
-        origin_text,
-        reading_text,
-        reason_text,
-    )
+    from workbench.views.labels.sentences import decision_name, reading_text, reason_text
 
     def source(name: str) -> str:
         lines = (TEMPLATES / f"{name}.html").read_text("utf-8").splitlines()
@@ -61,8 +56,8 @@ def _environment() -> Environment:
         finalize=_shown,
         auto_reload=False,
     )
-    numbers: list[Any] = [family, milliseconds, percent, score_text]
-    for function in (*numbers, decision_name, origin_text, reading_text, reason_text):
+    numbers: list[Any] = [family, milliseconds, percent, score_text, seconds_text]
+    for function in (*numbers, decision_name, reading_text, reason_text):
         result.globals[function.__name__] = function
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n"), "SIGNS": SIGNS}
     result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}

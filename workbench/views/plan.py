@@ -12,7 +12,7 @@ from typing import Any
 from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, SIGNS, Plan, PlanStep, format_condition, last_records
 from workbench.state import Data, ExecutionRecord
-from workbench.views.labels import Labels, milliseconds, score_text
+from workbench.views.labels import Labels
 from workbench.views.layout import Edge, Pair, gutter_svg, gutters
 from workbench.views.markup import Picture, cut, draw, step_name
 
@@ -115,38 +115,12 @@ class PlanView:
         status = self.status(step)
         return self.labels(f"step_{step.condition}" if status in ("waiting", "held") else status)
 
-    def facts(self, step: PlanStep) -> tuple[str, str]:
+    def facts(self, step: PlanStep) -> tuple[str, ...]:
         """Return the two most important facts of a step in its state, in a few words each."""
-        labels = self.labels
-        status = self.status(step)
-        record = self.last.get(step.step_id)
-        expected = self.expected.get(step.step_id, 0.0)
-        limit = labels("step_limit", span=f"{step.budget.timeout_s:g}")
-        if status == "invalid":
-            faults = self.faults[step.step_id]
-            return labels("step_problems", n=faults) if faults else labels("graph_cycle"), limit
-        if status == "running":
-            gone = self.live[step.step_id]
-            words = labels("step_running", gone=seconds_text(gone), span=seconds_text(expected))
-            return words if expected else milliseconds(1000 * gone), labels("running")
-        if record and record["status"] in ENDED_WELL:
-            summary = record["output_summary"]
-            duration = milliseconds(record["duration_ms"])
-            pieces = labels("step_found", n=summary.get("evidence_count", 0))
-            score = summary.get("top_score")
-            if isinstance(score, int | float) and summary.get("evidence_count"):
-                pieces += labels("step_best", score=score_text(score))
-            return (
-                pieces,
-                f"{labels('step_recorded')} · {duration}" if status == "recorded" else duration,
-            )
-        if record:
-            return labels(record["status"]), milliseconds(record["duration_ms"]) if record[
-                "duration_ms"
-            ] else ""
-        top_k = labels("step_top", n=step.tool_input.get("top_k", step.budget.top_k))
-        probably = labels("step_expected", span=seconds_text(expected)) if expected else limit
-        return labels("proposed") if status == "proposed" else top_k, probably
+        drawn = (
+            draw(f"plan.{name}", self.labels, view=self, step=step) for name in ("result", "span")
+        )
+        return tuple(each.striptags() for each in drawn)
 
 
 def steps(view: PlanView) -> Picture:
@@ -189,15 +163,6 @@ def item_text(value: Any) -> str:
     if isinstance(value, Mapping) and value.get("op") in SIGNS.values():
         return format_condition({"field": "", **value})
     return cut(value)
-
-
-def seconds_text(value: float) -> str:
-    """Return seconds with one significant digit at least.
-
-    >>> seconds_text(1.234), seconds_text(0.05)
-    ('1.2', '0.05')
-    """
-    return f"{value:.1f}" if value >= 0.095 else f"{value:.2f}"
 
 
 def problem_text(problem: Data, labels: Labels) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import Data, ExecutionRecord, Json
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
-from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
+from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds, seconds_text
 from workbench.views.labels.sentences import reason_text
 from workbench.views.markup import Picture, draw, family, step_name
-from workbench.views.plan import PlanView, seconds_text
+from workbench.views.plan import PlanView
 
 _DASHED = ("recorded", "proposed")
 

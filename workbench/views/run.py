@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
@@ -13,41 +13,25 @@ from workbench.records.figures import Piece
 from workbench.state import Data
 from workbench.text import content_terms, sentences, terms
 from workbench.views.labels import Labels
-from workbench.views.markup import Picture, cut, draw, el, joined, safe
+from workbench.views.markup import Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
 from workbench.views.review import needs_text, support_text
 
 VIEWS = ("work", "runs", "compare", "knowledge")
 
 
-def head(
-    document: Data | None,
-    labels: Labels,
-    *,
-    view: str = "work",
-    origin: str | None = None,
-    message: str = "",
-) -> Picture:
+def head(document: Data | None, labels: Labels, **about: Any) -> Picture:
     """Return the head of a run, or of an empty bench.
 
     Args:
         document: of the run; None before there is one.
         labels: the words.
-        view: the open one of ``VIEWS``.
-        origin: the run that this one was forked from.
-        message: about the last action.
+        about: the open ``view`` of ``VIEWS``; the ``origin`` of a fork, and its ``name`` (``edits.fork_name``); a
+            ``message`` about the last action.
     """
-    frame = draw(
-        "run.head",
-        labels,
-        facts=run_facts(document, labels) if document else (),
-        views=VIEWS,
-        document=document,
-        origin=origin,
-        view=view,
-        message=message,
-    )
-    return Picture(frame)
+    facts = run_facts(document, labels) if document else ()
+    about = {"view": "work", "origin": None, "name": "", "message": "", **about}
+    return Picture(draw("run.head", labels, document=document, facts=facts, views=VIEWS, **about))
 
 
 _DECORATION = re.compile(r"^- |\s?\[\d{1,4}\]")
@@ -89,28 +73,6 @@ class Marks:
         return joined([*pieces, Markup(line[end:])])
 
 
-def _responses(document: Data, pieces: Sequence[Piece], labels: Labels) -> Iterator[str]:
-    """Yield what became of each response of a person: the steps after it, and what only they found that is cited."""
-    ran = [record for record in document["records"] if record["status"] != "skipped"]
-    cited = {citation["n"] for citation in document["citations"]}
-    for decision in document["decisions"]:
-        if decision["action"] == "respond":
-            before = {
-                record["step_id"]
-                for record in ran
-                if record["started_at"] < decision["decided_at"]
-            }
-            earlier = {piece["of"] or piece["n"] for piece in pieces if piece["step"] in before}
-            later = {record["step_id"] for record in ran} - before
-            yield labels(
-                "response_led",
-                words=cut(decision["message"], 120),
-                n=len(later),
-                new=len(cited - earlier),
-                cited=len(cited),
-            )
-
-
 def answer(
     document: Data, labels: Labels, draft: str = "", pieces: Sequence[Piece] = ()
 ) -> Picture:
@@ -129,7 +91,7 @@ def answer(
         paragraphs=lines,
         support=support_text(document["support"], labels),
         needs=needs_text(document["reflections"], labels, document),
-        responses=_responses(document, pieces, labels),
+        pieces=pieces,
     )
     return Picture(section)
 
@@ -194,8 +156,8 @@ def evidence(
             text=_marked(text, sentence)
             if is_open
             else " ".join(text.split())[:_LONGEST_PREVIEW],
-            sentence=_DECORATION.sub("", sentence) if is_open else "",
-            ranks=_ranks(piece, pieces) if is_open else (),
+            sentence=_DECORATION.sub("", sentence),
+            pieces=pieces,
             marks=marks,
             said=relevant.get(opened),
             is_mentioned=is_mentioned,
@@ -226,13 +188,3 @@ def _marked(text: str, sentence: str) -> Markup:
         return safe(text)
     before, marked, after = text.partition(best)
     return joined([before, el("mark", marked), after])
-
-
-def _ranks(piece: Piece, pieces: Sequence[Piece]) -> list[tuple[str, int, str]]:
-    """Return the parts of a score, each with the rank that it alone would give, and its value."""
-
-    return [
-        (name, 1 + sum(each["signals"].get(name, 0) > value for each in pieces), f"{value:.2f}")
-        for name, value in piece["signals"].items()
-        if value
-    ]

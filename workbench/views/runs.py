@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from workbench.state import Data, Json
 from workbench.views.comparison import LETTERS
+from workbench.views.edits import fork_name
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import Picture, draw
 from workbench.views.render import FrameList
@@ -38,15 +39,16 @@ def runs_table(
         sort: the column, and whether the largest value comes first.
         marked: the runs that are chosen, in order.
         here: the run on the bench.
-        costs: of ``wb.runs.costs``, by run.
+        costs: of ``family.details``, by run.
     """
     letters = dict(zip(marked, LETTERS, strict=False))
     facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
     look = {"letters": letters, "marked": marked, "here": here, "facts": facts, "ids": costs}
-    drawn = {
-        row["run_id"]: draw("runs.row", labels, row=row, cost=costs[row["run_id"]], **look)
-        for row in rows
-    }
+    drawn = {}
+    for row in rows:
+        cost = costs[row["run_id"]]
+        name = fork_name(cost["changes"], labels)
+        drawn[row["run_id"]] = draw("runs.row", labels, row=row, name=name, cost=cost, **look)
     frame = draw(
         "runs.table",
         labels,
@@ -62,8 +64,19 @@ def runs_table(
 
 
 class RunLines(FrameList[Json]):
-    """Lines of runs; a notebook shows the first page of them, each fork below its origin."""
+    """Lines of runs; a notebook shows the first page of them, each fork below its origin.
+
+    Attributes:
+        changes: returns those of the fork that a line is about.
+    """
+
+    changes: Callable[[Data], Data | None]
 
     def _repr_html_(self) -> str:
         labels = labels_for(self[0]["message"] if self else "")
-        return str(draw("runs.lines", labels, rows=self[:PAGE], total=len(self)))
+        rows = {"rows": self[:PAGE], "total": len(self), "name": self.name}
+        return str(draw("runs.lines", labels, **rows))
+
+    def name(self, row: Data, labels: Labels) -> str:
+        """Return the name of a fork; empty for a run of its own."""
+        return fork_name(self.changes(row), labels)

@@ -32,6 +32,7 @@ class Lane(NamedTuple):
     name: str
     bars: Sequence[Bar]
     took: float
+    depth: int = 0
 
 
 def timeline(document: Data, labels: Labels) -> Picture:
@@ -72,7 +73,8 @@ def _drawn(
     axis = draw("timeline.axis", ticks=work_ticks(total, 4), gaps=gaps, **look)
     rows = dict[str, Markup]()
     for lane in lanes:
-        place = {"name": short(lane.name, 28 if page else 20), "top": 22 + 18 * len(rows)}
+        name = short(lane.name, (28 if page else 20) - 2 * lane.depth)
+        place = {"name": name, "top": 22 + 18 * len(rows)}
         rows[lane.key] = draw("timeline.lane", labels, lane=lane, **place, **look)
     body = Body([axis], rows, 780 if page else "100%", 26 + 18 * len(rows))
     looks = {"from_tape" if bar.replayed else bar.kind for bar in segments}
@@ -86,7 +88,16 @@ def _drawn(
 
 
 def _lanes(segments: Sequence[Bar], labels: Labels, subs: bool) -> Iterator[Lane]:
-    """Yield the lanes of nodes, of each kind of gap, of attempts at steps, and of their sub-steps."""
+    """Yield the lanes of nodes and gaps; below a node its attempts at steps, below these their sub-steps."""
+    nested: dict[str, list[Lane]] = {}
+    for bar, inside in attempts(segments):
+        key = f"{bar.step_id}/{bar.attempt}"
+        again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
+        name = f"{SIGNS.get(bar.status, '·')} {step_name(bar.step_id)}{again}"
+        lanes = nested.setdefault(bar.node, [])
+        lanes.append(Lane(key, name, [bar], bar.duration_ms, 1))
+        for number, sub in enumerate(inside if subs else ()):
+            lanes.append(Lane(f"{key}/{number}", sub.name, [sub], sub.duration_ms, 2))
     groups: dict[str, list[Bar]] = {}
     for bar in segments:
         if bar.kind in ("node", *GAPS):
@@ -96,10 +107,6 @@ def _lanes(segments: Sequence[Bar], labels: Labels, subs: bool) -> Iterator[Lane
             yield Lane(name, labels(name), group, sum(bar.duration_ms for bar in group))
         else:
             yield Lane(name, labels.get(f"node_{name}", name), group, busy_ms(group))
-    for bar, inside in attempts(segments):
-        key = f"{bar.step_id}/{bar.attempt}"
-        again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
-        name = f"{SIGNS.get(bar.status, '·')} {step_name(bar.step_id)}{again}"
-        yield Lane(key, name, [bar], bar.duration_ms)
-        for number, sub in enumerate(inside if subs else ()):
-            yield Lane(f"{key}/{number}", f"   · {sub.name}", [sub], sub.duration_ms)
+            yield from nested.pop(name, ())
+    for lanes in nested.values():
+        yield from lanes

@@ -18,10 +18,12 @@ import traitlets
 
 from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import checked_points
+from workbench.runs.family import fork_changes
 from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.views.blocks import Lines
+from workbench.views.edits import fork_name
 from workbench.views.render import display_data
 from workbench.views.run import VIEWS, head
 from workbench.widgets.ask import AskForm
@@ -142,9 +144,15 @@ class Bench(CellRoot):
     def _frame(self, run: Run | None) -> None:
         """Show the head and the open view."""
         origin = origin_of(run) if run else None
+        name = fork_name(fork_changes(run, origin), self.labels) if run else ""
         self.head.show(
             head(
-                self._document, self.labels, view=self.view, origin=origin, message=self._message
+                self._document,
+                self.labels,
+                view=self.view,
+                origin=origin,
+                name=name,
+                message=self._message,
             )
         )
         display_if(self.working.region, self.view == "work")

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import ipywidgets
 
 from workbench.errors import WorkbenchError
-from workbench.runs.family import details, family
+from workbench.runs.family import family
 from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
 from workbench.state import Data
-from workbench.views.comparison import LETTERS, beside, lettered
-from workbench.views.edits import decision_texts, field_changes, plan_change_texts
+from workbench.views.comparison import LETTERS, beside
+from workbench.views.edits import decision_texts, fork_name
+from workbench.views.knowledge import entity_detail
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el
 from workbench.views.render import page_html
 from workbench.widgets.display import find_widget
 from workbench.widgets.panel import Event, Panel, Pick, display_if
-from workbench.widgets.runs import RunTable
-
-_WORDS = {"plan": plan_change_texts, "decision": decision_texts, "fields": field_changes}
+from workbench.widgets.runs import MOVES, RunTable
 
 
 class Decisions(Panel):
@@ -42,7 +40,7 @@ class Decisions(Panel):
                 "futures.decision",
                 self.labels,
                 decision=decision,
-                words=_WORDS,
+                texts=decision_texts(decision, self.labels),
             )
             for decision in document["decisions"]
         }
@@ -70,8 +68,6 @@ class Futures:
         self.entity = Pick()
         self.compared = Pick(listener=self._pressed)
         self._compared = ("", list[str]())
-        # read again once a run has moved
-        self._details = cache(lambda i, origin, *_: details(self._wb.run(i), origin))
         self.below = ipywidgets.VBox()
         self._regions = {
             "runs": self.runs.region,
@@ -99,7 +95,8 @@ class Futures:
         labels = self._bench.labels
         lines = family(run) if run else []
         for line in lines:
-            line |= self._details(*(line[n] for n in ("run_id", "origin", "status", "decided")))
+            line |= self.runs.details(*(line[name] for name in MOVES))
+            line["name"] = fork_name(line["changes"], labels)
         here = self._bench.run_id
         at, ids = self._compared
         if at != here:
@@ -107,16 +104,13 @@ class Futures:
             forks = [line["run_id"] for line in lines if line["origin"] == here]
             ids = [origin, here] if origin else [here, *forks[-1:]]
         letters = dict(zip(ids, LETTERS, strict=False))
-        look = {"lines": lines, "here": here, "letters": letters, "words": _WORDS}
-        drawn = draw("futures.tree", labels, **look)
+        drawn = draw("futures.tree", labels, lines=lines, here=here, letters=letters)
         if len(ids) > 1:
-            document = self._wb.compare(*ids).to_dict()
-            costs = document["cost"]
-            drawn += draw("futures.compared", labels, runs=lettered(document), costs=costs)
-            tables = beside(document, labels)[1:]
-            drawn += page_html(tables, labels, "wb-worked wb-part wb-columns")
+            compared = beside(self._wb.compare(*ids).to_dict(), labels)
+            drawn += page_html(compared, labels, "wb-worked wb-part wb-columns")
         else:
-            drawn += draw("futures.offered", labels, rows=self._wb.runs.lines(7), here=here)
+            rows = self._wb.runs.lines(7)
+            drawn += draw("futures.offered", labels, rows=rows, here=here, name=rows.name)
         self.compared.show(drawn)
 
     def _pressed(self, event: Event) -> None:
@@ -136,12 +130,9 @@ class Futures:
     def _choose(self, event: Event) -> None:
         """Show the relations of an entity and the pieces of evidence that name it, below the graph."""
         if run := self._bench.run:
-            slots = {
-                "base": self._wb.knowledge.get(run.state["kb_prefix"]),
-                "pieces": found_pieces(run),
-                "relations": run.knowledge().data,
-            }
-            self.entity.show(draw("svg.detail", self._bench.labels, key=event.key, **slots))
+            base = self._wb.knowledge.get(run.state["kb_prefix"])
+            about = (self._bench.labels, run.answer, base, found_pieces(run))
+            self.entity.show(entity_detail(run._neighbourhood(), event.key, *about))
             self.entity.reveal("detail")
 
     def _show_knowledge(self, run: Run) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 import ipywidgets
 
 from workbench.errors import WorkbenchError
+from workbench.runs.family import details
 from workbench.views.labels import Labels
 from workbench.views.markup import el
 from workbench.views.runs import PAGE, SORTS, runs_table
 from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change, press_button
 
+MOVES = ("run_id", "origin", "status", "decided")
+"""What of a line tells whether its details are to be read again."""
 _STATUSES = ("done", "paused", "running", "interrupted", "failed", "cancelled")
 
 
@@ -33,8 +36,8 @@ class RunTable(Panel):
         self._page = 0
         self._sort = ("created_at", True)
         self._marked = list[str]()
-        # what a run took is read again once it has moved
-        self._costs = cache(lambda run_id, *_: wb.runs.costs(run_id))
+        # read again once a run has moved
+        self.details = cache(lambda i, origin, *_: details(wb.run(i), origin))
         self.search = ipywidgets.Text(
             placeholder=labels("runs_search"), description=labels("runs_search_label")
         )
@@ -80,10 +83,7 @@ class RunTable(Panel):
         rows.sort(key=lambda row: lineage[row["run_id"]])
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
-        costs = {
-            row["run_id"]: self._costs(row["run_id"], row["status"], row["decided"])
-            for row in shown
-        }
+        costs = {row["run_id"]: self.details(*(row[name] for name in MOVES)) for row in shown}
         table = runs_table(
             shown,
             self.labels,

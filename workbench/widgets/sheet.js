@@ -70,8 +70,8 @@ const followed = (root) => {
 const kept = (root) => {
   const shrank = root.offsetHeight < root.height;
   root.height = root.offsetHeight;
-  const side = root.querySelector(".wb-region-side"); // beside what is scrolled it stays, from where its end is seen
-  if (side) side.style.top = `${Math.min(0, innerHeight - 190 - side.offsetHeight)}px`;
+  for (const side of root.querySelectorAll(".wb-region-side, .wb-region-form > *")) // beside what is scrolled they stay, from where their end is seen
+    side.style.top = `${Math.min(0, innerHeight - 190 - side.offsetHeight)}px`;
   const box = root.getBoundingClientRect();
   if (shrank && root.contains(document.activeElement) && box.top < 0 && box.bottom < innerHeight / 2) root.scrollIntoView({ block: "start" });
 };
@@ -160,6 +160,17 @@ export default {
         event.preventDefault();
         model.send({ kind, key: "" });
       }, true);
+      const help = (event) => {
+        if (!root.isConnected) return document.removeEventListener("keydown", help);
+        const box = root.getBoundingClientRect();
+        if (event.key !== "?" || event.defaultPrevented || event.target.closest?.(TYPING) || box.bottom < 0 || box.top > innerHeight) return;
+        const keys = root.querySelector('[data-fold="keys"]');
+        if (!keys?.checkVisibility()) return;
+        keys.open = !keys.open;
+        event.preventDefault(); // the first bench in the window has it
+      };
+      document.addEventListener("keydown", help);
+      root.addEventListener("keydown", help);
       root.addEventListener("keydown", (event) => {
         if (!(event.ctrlKey || event.metaKey) || kindOf(event)) event.stopPropagation();
       });

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from workbench.records import proposals
 from workbench.state import Data
+from workbench.views.edits import fork_name
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw
 from workbench.views.review import name_list, needs_text
@@ -22,12 +23,14 @@ class WaitingRun:
         message: its question.
         request: the request for a decision.
         since: since when it waits, UTC, ISO 8601.
+        changes: of a fork (``family.changes``).
     """
 
     run_id: str
     message: str
     request: Data
     since: str
+    changes: Data | None
 
     @property
     def point(self) -> str:
@@ -103,6 +106,7 @@ def draw_inbox(
             "inbox.row",
             labels,
             run=run,
+            name=fork_name(run.changes, labels),
             approval=approvals[run.run_id],
             picked=run.run_id == picked,
             details=details(run.request, labels),

@@ -13,6 +13,8 @@ import traitlets
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.parts.inbox.views import WaitingRun, draw_inbox, waiting_since
+from workbench.runs.family import fork_changes
+from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.render import display_data
@@ -199,9 +201,9 @@ def _read_run(run: Run, decisions: Any) -> WaitingRun | None:
         request = {"action_requests": [{"description": str(error)}]}
     if request is None:
         return None
-    return WaitingRun(
-        run.run_id, run.message, request, waiting_since(run.log, decisions, run.row["created_at"])
-    )
+    since = waiting_since(run.log, decisions, run.row["created_at"])
+    changes = fork_changes(run, origin_of(run))
+    return WaitingRun(run.run_id, run.message, request, since, changes)
 
 
 def _tick(reference: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> None:

@@ -138,3 +138,12 @@ def milliseconds(value: float) -> str:
     if value >= 1000:
         return f"{value / 1000:.2f} s"
     return "<1 ms" if value < 1 else f"{value:.0f} ms"
+
+
+def seconds_text(value: float) -> str:
+    """Return seconds with one significant digit at least.
+
+    >>> seconds_text(1.234), seconds_text(0.05)
+    ('1.2', '0.05')
+    """
+    return f"{value:.1f}" if value >= 0.095 else f"{value:.2f}"

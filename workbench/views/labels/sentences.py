@@ -29,13 +29,6 @@ def field_label(name: str, labels: Labels) -> str:
     return labels.get(f"edited_{name}", name)
 
 
-def origin_text(run: Data, labels: Labels) -> str:
-    """Return from which run a run was made, and what was edited; empty for a run of its own."""
-    text = labels("forked_from", run=run["origin"]) if run["origin"] else ""
-    names = [field_label(name, labels) for name in run["edited"].split(", ") if name]
-    return f"{text}{labels('colon')}{labels('comma').join(names)}" if names else text
-
-
 def as_of_text(document: Data, labels: Labels) -> str:
     """Return the dates of a run: as of which facts were true, and were known."""
     pairs = zip(("as_of_told", "known_told"), document["as_of"], strict=True)
@@ -98,11 +91,6 @@ def savings_text(figures: Data, labels: Labels) -> str:
     """Return the number of calls of tools that the tape answered, and the time that they had taken."""
     calls = figures["saved_calls"]
     return labels("calls_saved", n=calls, span=_span(figures["saved_s"]))
-
-
-def tokens_text(tokens: int, about: bool, labels: Labels) -> str:
-    """Return a number of tokens, as counted by the server or estimated."""
-    return labels("tokens_about", n=f"{tokens:,}") if about else f"{tokens:,}"
 
 
 def _span(seconds: float) -> str:
