@@ -300,6 +300,7 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     assert [*lanes].index(step) == [*lanes].index("executor") + 1 and '<text x="20"' in lanes[step], "nested"
     inside = [row["name"] for row in asked.timeline().data if row["kind"] == "sub_step" and row["node"] == "executor"]
     assert inside and '<text x="36"' in asked.timeline().markup
+    assert all(word in text(page.working.path) for word in ("the way that this run took", "retrieval: executor"))
     page.working.timeline.press("choose", step)
     said = text(page.working.node)
     assert record["tool"] in said and f"top_k {record['raw_input']['top_k']}" in said
@@ -316,6 +317,18 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     said, _, _ = text(page.futures.entity).partition("证据中")
     assert said.startswith("李安 人物 · Ang Lee") and "导演 ←" in said and "喜宴" in said and " by " not in said
     assert 'role="option"' not in asked.knowledge().markup, "on a page nothing can be chosen"
+
+
+def test_each_line_of_an_answer_says_how_far_it_is_backed_and_by_what(asked: Run) -> None:
+    document = asked.to_dict()
+    first, *rest = document["support"]
+    told = {**document, "support": [{**first, "verdict": "unsupported"}, *rest]}
+    lines = drawn_answer(told, Labels("en")).html.split('<div class="wb-claim')[1:]
+    doubtful = [Markup(line).striptags() for line in lines if "not backed" in line]
+    assert len(doubtful) == 1 and first["sentence"].removeprefix("- ")[:30] in doubtful[0]
+    cited = document["citations"][-1]
+    by = next(line for line in lines if cited["sentence"].removeprefix("- ")[:30] in line)
+    assert f"[{cited['n']}] {cited['source']['title']}</button>" in by and 'data-do="evidence"' in by
 
 
 @pytest.mark.parametrize("block", STYLE.split("}")[:2])

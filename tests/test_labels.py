@@ -63,6 +63,10 @@ def test_every_word_is_shown_somewhere() -> None:
         and not any(key.startswith(start) and key.endswith(end) for start, end in begun)
     ]
     assert not unused, " ".join(unused)
+    templates = " ".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.html"))
+    missing = {*re.findall(r"""labels\("(\w+)"[,)]""", templates)} - set(ENGLISH)
+    missing |= {f"claim_{verdict}" for verdict in ("supported", "partly", "unsupported", "uncited")} - set(ENGLISH)
+    assert not missing, "words that no label has"
 
 
 SHELF = {

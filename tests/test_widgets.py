@@ -575,7 +575,8 @@ def test_the_row_of_a_call_says_what_was_replied_or_why_it_was_not_used(done: Ru
         [row] = re.findall(
             r'<details class="wb-call".*?</summary>', str(draw("calls.all", Labels("en"), calls=[call | state])), re.S
         )
-        assert words in row and ">generate<" in row and "1,200 tokens in, 8 out · " in row
+        cells = re.findall(r'<span class="wb-number wb-small">(.*?)</span>', row)
+        assert words in row and cells[:2] == ["1,200", "8"] and len(cells) == 3
 
 
 def test_a_reply_in_json_is_a_tree_and_its_texts_stay_texts(done: Run) -> None:

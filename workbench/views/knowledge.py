@@ -121,15 +121,20 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend)
 
 
-def entity_detail(
-    graph: Around, key: str, labels: Labels, text: str, base: Any, pieces: Sequence[Data]
-) -> Markup:
-    """Return what an entity is related to, and the pieces of evidence in which ``base`` finds it."""
-    names = {i: display_name(each, labels.language, text) for i, each in graph.entities.items()}
-    about = {"graph": graph, "names": names, "base": base, "pieces": pieces}
-    return draw(
-        "svg.detail", labels, key=key, word=partial(_word, graph=graph, labels=labels), **about
-    )
+def entity_detail(graph: Around, labels: Labels, text: str, **about: Any) -> Markup:
+    """Return what an entity is related to, and the pieces of evidence that name it.
+
+    Args:
+        graph: around the answer.
+        labels: the words.
+        text: the answer.
+        about: the ``key`` of the entity; the ``base``, and the ``pieces`` in which it is to be found.
+    """
+    about["names"] = {
+        i: display_name(each, labels.language, text) for i, each in graph.entities.items()
+    }
+    word = partial(_word, graph=graph, labels=labels)
+    return draw("svg.detail", labels, graph=graph, word=word, **about)
 
 
 def _apart(

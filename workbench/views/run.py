@@ -80,20 +80,21 @@ def answer(
     text = (document["answer"] or draft)[:_MOST_CHARACTERS]
     marks = Marks(document["citations"], labels)
     lines = [
-        (line[:2] in ("- ", "* "), marks.line(re.sub("^[-*] ", "", line)))
+        (line[:2] in ("- ", "* "), marks.line(re.sub("^[-*] ", "", line)), line)
         for line in text.splitlines()
         if line.strip()
     ]
-    section = draw(
-        "run.answer",
-        labels,
-        document=document,
-        paragraphs=lines,
-        support=support_text(document["support"], labels),
-        needs=needs_text(document["reflections"], labels, document),
-        pieces=pieces,
+    return Picture(
+        draw(
+            "run.answer",
+            labels,
+            document=document,
+            paragraphs=lines,
+            support=support_text(document["support"], labels),
+            needs=needs_text(document["reflections"], labels, document),
+            pieces=pieces,
+        )
     )
-    return Picture(section)
 
 
 def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
@@ -111,7 +112,6 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 
 _MOST_SHOWN = 400
-_LONGEST_PREVIEW = 320
 
 
 def evidence(
@@ -153,9 +153,7 @@ def evidence(
             piece=piece,
             place=place,
             opened=is_open,
-            text=_marked(text, sentence)
-            if is_open
-            else " ".join(text.split())[:_LONGEST_PREVIEW],
+            text=_marked(text, sentence) if is_open else text,
             sentence=_DECORATION.sub("", sentence),
             pieces=pieces,
             marks=marks,

@@ -131,8 +131,9 @@ class Futures:
         """Show the relations of an entity and the pieces of evidence that name it, below the graph."""
         if run := self._bench.run:
             base = self._wb.knowledge.get(run.state["kb_prefix"])
-            about = (self._bench.labels, run.answer, base, found_pieces(run))
-            self.entity.show(entity_detail(run._neighbourhood(), event.key, *about))
+            about = {"key": event.key, "base": base, "pieces": found_pieces(run)}
+            graph = run._neighbourhood()
+            self.entity.show(entity_detail(graph, self._bench.labels, run.answer, **about))
             self.entity.reveal("detail")
 
     def _show_knowledge(self, run: Run) -> None:

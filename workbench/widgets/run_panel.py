@@ -63,7 +63,8 @@ class Working:
         self.answer = Pick(listener=self._on_answer)
         self.evidence = Pick(listener=self._on_evidence)
         self.timeline = Pick(listener=self._on_timeline)
-        self.times = ipywidgets.VBox([self.timeline, self.node])
+        self.path = Pick()
+        self.times = ipywidgets.VBox([self.timeline, self.node, self.path])
         self.fork_bar = Pick(listener=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
         self.past = Decisions(labels)
@@ -75,7 +76,7 @@ class Working:
         knew = [self.memory.region] if self.memory else []
         below = [part.region for part in (self.verdict, self.calls, self.ask)]
         self.form = ipywidgets.VBox([self.editor.form, self.review.inside])
-        self.result = ipywidgets.VBox([self.turns, *knew, self.answer, *below])
+        self.result = ipywidgets.VBox([self.turns, self.answer, *knew, *below])
         # A wide bench has both in one column; in a narrow one the result takes the whole width.
         side = [self.form.add_class("wb-region-form"), self.result.add_class("wb-region-result")]
         regions = {
@@ -184,6 +185,8 @@ class Working:
         display_if(self.review.inside, paused)
         display_if(self.answer, not paused)
         if document["status"] != "running":
+            picture = run.graph().markup
+            self.path.show(draw("plan.path", self._labels, picture=picture))
             before = self._conversation(run)
             self.turns.show(draw("run.turns", self._labels, rows=before))
             display_if(self.turns, before)

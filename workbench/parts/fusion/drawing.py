@@ -98,7 +98,7 @@ def _counted(canvas: Canvas, labels: Labels) -> str:
 
 def _ink(element: Data) -> str:
     color = node_color(element)
-    return _INK.get(color) or color or "currentColor"
+    return _INK.get(color) or color or "var(--wb-idle-fill)"
 
 
 def _words(
