@@ -297,7 +297,7 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     record = asked.records[0]
     lanes = page.working.timeline.picture.rows
     step = f"{record['step_id']}/1"
-    assert [*lanes].index(step) == [*lanes].index("executor") + 1 and '<text x="20"' in lanes[step], "nested"
+    assert [*lanes].index(step) == [*lanes].index("executor") + 1 and "padding-left:20px" in lanes[step], "nested"
     inside = [row["name"] for row in asked.timeline().data if row["kind"] == "sub_step" and row["node"] == "executor"]
     assert inside and '<text x="36"' in asked.timeline().markup
     assert all(word in text(page.working.path) for word in ("the way that this run took", "retrieval: executor"))

@@ -73,7 +73,7 @@ def _drawn(
     axis = draw("timeline.axis", ticks=work_ticks(total, 4), gaps=gaps, **look)
     rows = dict[str, Markup]()
     for lane in lanes:
-        name = short(lane.name, (28 if page else 20) - 2 * lane.depth)
+        name = short(lane.name, 28 - 2 * lane.depth) if page else lane.name
         place = {"name": name, "top": 22 + 18 * len(rows)}
         rows[lane.key] = draw("timeline.lane", labels, lane=lane, **place, **look)
     body = Body([axis], rows, 780 if page else "100%", 26 + 18 * len(rows))
