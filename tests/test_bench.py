@@ -323,7 +323,7 @@ def test_each_line_of_an_answer_says_how_far_it_is_backed_and_by_what(asked: Run
     document = asked.to_dict()
     first, *rest = document["support"]
     told = {**document, "support": [{**first, "verdict": "unsupported"}, *rest]}
-    lines = drawn_answer(told, Labels("en")).html.split('<div class="wb-claim')[1:]
+    lines = re.split('<div class="wb-claim(?: wb-bullet)?">', drawn_answer(told, Labels("en")).html)[1:]
     doubtful = [Markup(line).striptags() for line in lines if "not backed" in line]
     assert len(doubtful) == 1 and first["sentence"].removeprefix("- ")[:30] in doubtful[0]
     cited = document["citations"][-1]
