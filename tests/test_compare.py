@@ -173,7 +173,8 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert compared["parts"]["where"] == "settings" and [r["run_id"] for r in compared["runs"]] == [first, second]
     assert "max_iterations" in cli("compare", first, second)
     assert [run["run_id"] for run in json.loads(cli("runs", first, "--json"))["runs"]] == [second]
-    assert "decision, settings" in " ".join(cli("runs", first).split())
+    listed = " ".join(cli("runs", first).split())
+    assert "max_iterations: 3 → 2" in listed and "stopped here" in listed
     assert json.loads(cli("fork", first, "--at", "0-reflect", "--json", code=3))["review"]["review_id"] == "0-reflect"
     place = f"{plan['steps'][0]['step_id']}/1"
     by_hand = json.loads(cli("fork", first, "--at", place, "--result", "Memento, by hand.", "--json", code=3))

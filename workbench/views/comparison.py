@@ -90,7 +90,9 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     if any(value != values[0] for value in values):  # else the steps tell
         sides = zip(LETTERS, values, strict=False)
         lines += [
-            [(f"{letter} ", "strong"), _side_text(value, labels)] for letter, value in sides
+            [(f"{letter} ", "strong"), _side_text(value, labels)]
+            for letter, value in sides
+            if value is not None
         ]
     return Lines(lines)
 

@@ -74,8 +74,7 @@ class RunLines(FrameList[Json]):
 
     def _repr_html_(self) -> str:
         labels = labels_for(self[0]["message"] if self else "")
-        rows = {"rows": self[:PAGE], "total": len(self), "name": self.name}
-        return str(draw("runs.lines", labels, **rows))
+        return str(draw("runs.lines", labels, rows=self[:PAGE], total=len(self), name=self.name))
 
     def name(self, row: Data, labels: Labels) -> str:
         """Return the name of a fork; empty for a run of its own."""
