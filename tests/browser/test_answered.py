@@ -46,7 +46,7 @@ def test_evidence_is_sorted_labelled_and_struck_out(notebook, workspace):
     expect(nb.page.locator(".wb-piece", has_text="struck out by a person")).to_have_count(1)
     expect(nb.page.locator(".wb-piece").first).not_to_have_attribute("data-title", first)
     bench.view("Knowledge graph")
-    graph = nb.page.locator("svg[data-zoom]")
+    graph = nb.page.locator(".wb-futures svg[data-zoom]")
     size = graph.bounding_box()
     nb.page.locator(".wb-entity").nth(1).click()
     nb.page.locator(".wb-detail:visible").wait_for()
