@@ -289,7 +289,7 @@ def test_what_an_unfinished_run_has_not_reached_is_open(wb: Workbench) -> None:
         text = str(found)
         assert "An answer is still open" in text and "○ open" in text
         assert not [word for word in (" lost\n", "− lost", "removed", "~ changed", "B —") if word in text]
-    assert "forked from A" in text
+    assert "to be decided again" in text
 
 
 def test_only_what_is_shown_is_counted_as_different(wb: Workbench) -> None:
