@@ -187,6 +187,17 @@ def test_what_a_reviewer_says_is_an_instruction_to_the_planner(bench, server) ->
     assert run.evidence[0]["evidence"][:40] in heard[-1] and "success" in heard[-1], "and what it found"
 
 
+def test_a_repair_that_cannot_be_used_is_not_called_repaired(bench, server) -> None:
+    replies = [{"steps": "none"}, {"steps": [step("Mei Lan", tool="no_such_tool")]}]
+    server.respond = responder(**{**GOOD, "planner": lambda _: replies.pop(0)})
+    wb = bench(**only("planner"))
+    calls = wb.ask(QUESTION, kb="notes").calls().by_role("planner")
+    assert [call["outcome"] for call in calls] == ["refused", "refused"] and "no_such_tool" in calls[1]["why"]
+    replies[:] = [{"steps": "none"}, {"steps": [step("Mei Lan")]}]
+    calls = wb.ask(f"{QUESTION} Say when.", kb="notes").calls().by_role("planner")
+    assert [call["outcome"] for call in calls] == ["refused", "repaired"]
+
+
 def test_budgets_of_tokens_and_money_stop_cleanly(bench, server, tmp_path) -> None:
     server.respond = responder(**{**GOOD, "reflector": reflects(False, step("Mei Lan"), verdict="missing")})
     prices = tmp_path / "prices.toml"

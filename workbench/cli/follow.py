@@ -101,7 +101,7 @@ def _tell(page: Page, status: Status | None, event: Data, labels: Labels) -> Non
     elif not status:
         return
     elif progress.get("note"):
-        page.say(f"{SIGNS['done']} {progress['note']}", "dim")
+        page.say(f"{SIGNS['success']} {progress['note']}", "dim")
     elif progress:
         now = labels(progress["stage"])
     elif begun := event.get("retrieval_step_start"):

@@ -28,7 +28,6 @@ from workbench.graphs.needs import (
     settle,
     signals,
     thresholds,
-    unmet,
 )
 from workbench.graphs.plan import FIRST_SEARCH, SEARCH, searched_text
 from workbench.graphs.roles import (
@@ -77,6 +76,7 @@ from workbench.state import (
 from workbench.text import detect_language, fold
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
+from workbench.views.labels.sentences import needs_sentence
 
 SIMPLER = {
     "global_search": ("local_search", "naive_search"),
@@ -464,10 +464,7 @@ def _facts(seen: Data, say: Labels) -> Iterable[str]:
     elif seen.get("answered") is False:
         yield say("reflect_unanswered")
     if needs := seen.get("needs"):
-        met = sum(entry["met"] >= MET or entry["said"] == "confirmed" for entry in needs)
-        yield say("reflect_needs", n=met, m=len(needs))
-        if open_needs := [entry["need"] for entry in unmet(seen)]:
-            yield say("reflect_unmet", names=comma(open_needs))
+        yield needs_sentence(needs, say)
     if "holding" in seen:
         yield say("reflect_holding", n=seen["holding"])
     if seen.get("spent"):

@@ -99,6 +99,11 @@ async def ask_model(
     prompt_template = context.prompts.for_language(prompt or role, language)
     refused = list[str]()
     messages = prompt_template.messages(slots)
+
+    def read(text: str) -> tuple[Form | None, list[str]]:
+        filled, wrong = read_form(text, form)
+        return filled, wrong or (list(problems(filled)) if filled is not None else [])
+
     for attempt in (1, 2):
         if over := budget_spent(context):
             return Reply(None, [*refused, over])
@@ -109,12 +114,12 @@ async def ask_model(
             form,
             prompt_template,
             f"{at} repair".strip() if attempt == 2 else at,
+            read,
         )
         if reply.get("error"):
             refused.append(reply["error"])
             break
-        filled, wrong = read_form(reply["text"], form)
-        wrong = wrong or (list(problems(filled)) if filled is not None else [])
+        filled, wrong = read(reply["text"])
         if filled is not None and not wrong:
             return Reply(filled, refused, attempt == 2)
         refused += wrong
@@ -139,6 +144,7 @@ async def _reply(
     form: type[BaseModel],
     prompt_template: Prompt,
     at: str,
+    read: Callable[[str], tuple[Any, list[str]]],
 ) -> Json:
     model = context.models[role]
 
@@ -150,8 +156,10 @@ async def _reply(
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
         thought = {"thought": clean(thoughts)} if (thoughts := thinking_text(message)) else {}
+        text = clean(reply_text(message))
         return {
-            "text": clean(reply_text(message)),
+            "text": text,
+            "wrong": read(text)[1],  # what becomes of a reply is shown from the tape
             "at": at,
             **thought,
             **accounted(context, role, prompt_template, token_usage(message)),

@@ -120,23 +120,24 @@ def model_calls(effects: Iterable[Effect], state: Data) -> Calls:
     calls = Calls(make_call(place, effect) for place, effect in by_place.items())
     for role in {call["role"] for call in calls}:
         for call, after in pairwise([*calls.by_role(role), None]):
-            call["outcome"], call["why"] = _outcome(call, after, state)
+            call["outcome"], call["why"] = _outcome(call, after, by_place[call["place"]], state)
     return calls
 
 
-def _outcome(call: Call, after: Call | None, state: Data) -> tuple[str, str]:
+def _outcome(call: Call, after: Call | None, effect: Effect, state: Data) -> tuple[str, str]:
     """Return what became of a reply, and why; ``after`` is the next call of its role."""
-    plan = (state.get("plan") or {}).get("metadata") or {}
     reflections = state.get("reflections", [])
+    # a reply that a person edited was read again, and what was wrong with it before is not said of it
+    wrong = None if call["edited"] else _value(effect).get("wrong")
     if after and after["at"].endswith("repair"):  # asked again, with what was wrong
         return "refused", after["messages"][-1][1].partition("\n")[2]
-    if call["role"] == "planner" and not after and "instead_of" in plan:
-        return "refused", "\n".join(plan["refused"])
+    if wrong:
+        return "refused", "\n".join(wrong)
     if call["role"] == "reflector":
         signals = {f"pass {r['current_iteration']}": r["signals"] for r in reflections}
         if overruled := signals.get(call["at"].removesuffix(" repair"), {}).get("overruled"):
             return "overruled", "\n".join(overruled)
-    return "repaired" if call["at"].endswith("repair") else "", ""
+    return "repaired" if wrong == [] and call["at"].endswith("repair") else "", ""
 
 
 def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
@@ -154,9 +155,13 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
     return {prompt.name: prompt.dump() for prompt in new}
 
 
+def _value(effect: Effect) -> Data:
+    return effect.value if isinstance(effect.value, Mapping) else {}
+
+
 def make_call(place: str, effect: Effect) -> Call:
     """Return the call of a model that an effect is."""
-    reply: Data = effect.value if isinstance(effect.value, Mapping) else {}
+    reply = _value(effect)
     request: Data = effect.parts.get("input") or {}
     usage = reply.get("usage") or {}
     role = effect.name

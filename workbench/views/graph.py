@@ -179,14 +179,14 @@ def _took(node: Data) -> str:
 
 
 def _box(node: Data, labels: Labels) -> Box:
-    status = node["status"]
+    status = node["status"].replace("done", "success")
     ink = family(status)
     name = _name_text(node["name"], labels)
     graph = _name_text(node["graph"], labels)
     took = _took(node) if node["times"] else ""
-    done = status == "done"
+    done = status == "success"
     pending = status == "pending"
-    fact = {"pending": "", "done": took or "✓"}.get(status, labels.status(status))
+    fact = {"pending": "", "success": took or "✓"}.get(status, labels.status(status))
     title = "\n".join(filter(None, (name, graph, labels.status(status), took)))
     return Box(
         f"{graph}{labels('colon')}{name}" if graph else name,

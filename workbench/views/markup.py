@@ -185,7 +185,7 @@ BLANK = Picture()
 
 
 _INKS = {
-    "done": ("done", "success", "recorded"),
+    "done": ("success", "recorded"),
     "run": ("running",),
     "person": ("paused", "partial", "interrupted", "proposed", "warning"),
     "fail": ("failed", "timeout", "invalid"),

@@ -98,7 +98,7 @@ def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
         yield Lines(text_lines(document["answer"]), heading=labels("answer"))
         trust = (
             support_text(document["support"], labels),
-            needs_text(document["reflections"], labels, document),
+            needs_text(document["reflections"], labels),
         )
         yield from (Lines([(text, "dim")]) for text in trust if text)
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 from workbench.plans import format_condition
 from workbench.records import proposals
 from workbench.state import Data, Reflection
-from workbench.text import fold, mentions
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
 from workbench.views.labels import SIGNS, Labels
+from workbench.views.labels.sentences import need_state, needs_sentence
 from workbench.views.markup import Picture, cut, draw, el, step_name
 from workbench.views.plan import query_text
 from workbench.views.render import page_html
@@ -193,42 +193,18 @@ def support_text(claims: Sequence[Data], labels: Labels) -> str:
     return text if claims else ""
 
 
-def needs_text(
-    reflections: Sequence[Data], labels: Labels, document: Data = MappingProxyType({})
-) -> str:
-    """Return how many needs the newest reflection has, and the names of those that are not met, after their sign.
-
-    In the ``document`` of an answer that compares, a side is met only when the answer cites a passage on it.
-    """
+def needs_text(reflections: Sequence[Data], labels: Labels) -> str:
+    """Return how the needs of the newest reflection stand, after their sign; it is green where all were checked."""
     needs = [
         need
         for reflection in reflections[-1:]
         for need in (reflection.get("signals") or {}).get("needs") or ()
     ]
-    compares = (document.get("route_decision") or {}).get("query_intent") == "compare"
-    cited = [
-        f"{c['source'].get('title')}: {c['sentence']}" for c in document.get("citations", ())
-    ]
-    shown = fold(" ".join(cited))
-    unmet = [
-        need["need"]
-        for need in needs
-        if not is_met(need)
-        or (
-            (compares and need["kind"] == "name" and not need["said"])
-            and not any(mentions(shown, fold(name)) for name in (need["need"], need["title"]))
-        )
-    ]
-    names = cut(labels("comma").join(unmet), 240)
-    text = labels(
-        "needs_unmet" if unmet else "needs_met", most=len(needs), n=len(unmet), names=names
+    states = {need_state(need) for need in needs}
+    sign = (
+        "warning" if states & {"unmet", "open"} else "done" if "likely" in states else "success"
     )
-    return f"{SIGNS['warning' if unmet else 'success']} {text}" if needs else ""
-
-
-def is_met(need: Data) -> bool:
-    """Return whether a person or the evidence says that a need is met."""
-    return need["said"] in proposals.DECIDED or need["met"] >= proposals.MET
+    return f"{SIGNS[sign]} {cut(needs_sentence(needs, labels), 300)}" if needs else ""
 
 
 def text_lines(text: str) -> list[str]:
@@ -264,7 +240,9 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     title = cut(f"{title} · {conclusion}", 400)
     heads = columns(labels, "signal", "value:number", "needed:number", ":status")
     yield clipped(title, heads, signal_rows(signals, labels), notes=notes)
-    ledger = sorted(signals.get("needs") or (), key=is_met)
+    ledger = sorted(
+        signals.get("needs") or (), key=lambda need: need_state(need) not in ("unmet", "open")
+    )
     needs = [
         (need_verdict(need, labels), need["need"], f"{need['met']:.0%}", need["title"])
         for need in ledger
@@ -302,10 +280,9 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
 
 def need_verdict(need: Data, labels: Labels) -> str:
     """Return the verdict of a person on a need, or else that of the evidence, with its sign."""
-    met = is_met(need)
-    said = need["said"]
-    verdict = said if said in proposals.DECIDED or not met else "met"
-    return f"{'✓' if met else '!'} {labels('need_' + (verdict or 'unmet'))}"
+    state = need_state(need)
+    sign = {"likely": "done", "unmet": "warning", "open": "warning"}.get(state, "success")
+    return f"{SIGNS[sign]} {labels('need_' + state)}"
 
 
 def _number(value: Any) -> str:

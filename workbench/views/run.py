@@ -91,7 +91,7 @@ def answer(
             document=document,
             paragraphs=lines,
             support=support_text(document["support"], labels),
-            needs=needs_text(document["reflections"], labels, document),
+            needs=needs_text(document["reflections"], labels),
             pieces=pieces,
         )
     )

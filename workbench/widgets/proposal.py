@@ -247,9 +247,8 @@ class ReflectForm(Form):
         self.needs = _text_fields({**titles, "": ""}, labels, own, True, labels("need_another"))
         self.needs.box.add_class("wb-needs")
         for need, title in titles.items():
-            self.needs.fields[need].box.add_class(
-                "wb-met" if title.startswith("✓") else "wb-unmet"
-            )
+            looks = {"✓": "wb-met", "!": "wb-unmet"}
+            self.needs.fields[need].box.add_class(looks.get(title[0], "wb-idle"))
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 

@@ -96,7 +96,7 @@ def _fold(chapter: Chapter, below: Markup, sections: Sequence[Data], labels: Lab
         "heading": _line(chapter["heading"].removeprefix("## ")),
         "below": below,
         "number": name,
-        "unsure": any(claim["verdict"] in ("unsupported", "uncited") for claim in claims),
+        "unsure": any(claim["verdict"] != "supported" for claim in claims),
         "count": support_text(claims, labels) if claims else "",
         "claims": sorted(claims, key=lambda claim: claim["verdict"] == "supported"),
     }

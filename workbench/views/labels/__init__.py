@@ -15,7 +15,7 @@ LANGUAGES = ("en", "zh")
 _spoken = ""
 
 SIGNS: Mapping[str, str] = {
-    "done": "✓",
+    "done": "●",
     "success": "✓",
     "partial": "◐",
     "running": "▸",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from workbench.records import proposals
 from workbench.state import Data
 
 if TYPE_CHECKING:
@@ -22,6 +25,29 @@ _REASONS = (
     (r"(?P<step>\S+) was skipped", "skip_after_skipped"),
     (r"(?P<tool>\S+) took longer than (?P<n>\S+) s", "took_longer"),
 )
+
+
+def need_state(need: Data) -> str:
+    """Return a person's word on a need, ``unmet``, ``met``, or ``likely`` where only likeness was measured."""
+    exact = need["kind"] in ("name", "field", "condition", "count") or "verdict" in need
+    found = "met" if exact else "likely"
+    decided = need["said"] in proposals.DECIDED or need["met"] < proposals.MET
+    return (need["said"] or "unmet") if decided else found
+
+
+def needs_sentence(needs: Sequence[Data], labels: Labels) -> str:
+    """Return how many needs there are, how they stand, and the names of those that are not met."""
+    states = Counter(map(need_state, needs))
+    parts = [
+        labels(f"needs_{state}", n=states[state])
+        for state in ("met", "likely", "confirmed", "struck")
+        if states[state]
+    ]
+    names = [need["need"] for need in needs if need_state(need) in ("unmet", "open")]
+    parts += (
+        [labels("needs_unmet", n=len(names), names=labels("comma").join(names))] if names else []
+    )
+    return f"{labels('needs_of', n=len(needs))}{labels('colon')}{labels('comma').join(parts)}"
 
 
 def field_label(name: str, labels: Labels) -> str:
