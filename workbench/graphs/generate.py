@@ -410,11 +410,7 @@ async def supported(
     citing = [*cited, *led, *bare] if cited else []
     verdicts: dict[str, str] = {}
     if "checker" in context.models and citing:
-        groups = _groups(citing, evidence, context.settings.merge_max_characters)
-        for checked_group in await asyncio.gather(
-            *(_by_model(context, group, evidence, question) for group in groups)
-        ):
-            verdicts |= checked_group
+        verdicts = await verdicts_by_model(context, citing, evidence, question)
     judge = context.settings.role_model("checker") if verdicts else ""
     return [
         _combined(each, verdicts.get(each.sentence, ""), judge, evidence) for each in statements
@@ -471,6 +467,19 @@ def _groups(
         group = [*group, statement]
         cited = cited | {*statement.cited}
     yield group
+
+
+async def verdicts_by_model(
+    context: Context, statements: Sequence[Support], evidence: Evidence, question: str
+) -> dict[str, str]:
+    """Return the verdict of the checker's model on each statement, by its sentence; none where it gives none."""
+    groups = _groups(statements, evidence, context.settings.merge_max_characters)
+    calls = (_by_model(context, group, evidence, question) for group in groups)
+    return {
+        sentence: verdict
+        for group in await asyncio.gather(*calls)
+        for sentence, verdict in group.items()
+    }
 
 
 async def _by_model(

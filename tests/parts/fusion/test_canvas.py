@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.language_models import FakeListChatModel
 
 from workbench.cli import main
 from workbench.knowledge.reading.corpus import load
@@ -262,40 +263,44 @@ def test_decomposition_and_explanation_go_along_the_edges(desk):
     assert any("双射有反函数，反函数也是双射" in text for text in kinds(entry["ren-wu-2"]))
 
 
-def test_scoring_and_verification_hold_answers_against_the_canvas(desk):
+def test_without_a_model_nothing_is_judged_and_what_differs_is_shown(desk):
     entries = found(desk, LEAF, "scoring")  # without nodes: the learner's answers
-    assert list(entries) == ["answer-light", "answer-calvin"]
-    light = kinds(entries["answer-light"])
-    assert light["They turn the energy of light into ATP and NADPH."] == "covered"
-    assert light["The light reactions take place in the thylakoid membranes."] == "missing"
-    assert entries["answer-light"]["score"] == 0.5 > entries["answer-calvin"]["score"]
-    wrong = found(desk, MATHS, "scoring", "da-mi-ji", "da-deng-jia")
-    assert kinds(wrong["da-mi-ji"])["例如有3个元素的集合，幂集有8个元素。"] == "contradicted"
-    assert kinds(wrong["da-deng-jia"])["等价关系是自反的、对称的和传递的二元关系。"] == "contradicted"
-    answer = found(desk, MATHS, "verification", "da-deng-jia")["da-deng-jia"]
-    told = {row["text"]: (row["kind"], row["node"]) for row in answer["rows"]}
-    assert told == {
-        "等价关系是自反的和对称的二元关系，但不是传递的。": ("contradicted", "deng-jia"),
-        "它的等价类构成集合的一个划分。": ("supported", "hua-fen"),
-    }
-    number = found(desk, MATHS, "verification", "da-mi-ji")["da-mi-ji"]
-    assert kinds(number)["有3个元素的集合，幂集有6个元素。"] == "contradicted"
-    assert "（该出处没有的数字：6）" in number["rows"][0]["because"], "the worst comes first"
-    [table] = work_blocks("verification", [answer, number], Labels("zh"))
-    assert table.title == "核对 · ✗ 与来源矛盾 2 · ✓ 有来源支持 2"
-    light = kinds(found(desk, LEAF, "verification", "answer-light")["answer-light"])
-    assert light["The light reactions turn the energy of light into ATP and NADPH."] == "supported"
-    assert light["They take place in the stroma."] == "partly"  # the Calvin cycle does
+    assert list(entries) == ["answer-light", "answer-calvin"] and entries["answer-light"]["score"] is None
+    worked = [found(desk, LEAF, "verification", "answer-light", "answer-calvin"), entries]
+    worked.append(found(desk, MATHS, "verification", "da-deng-jia", "da-mi-ji"))
+    rows = {row["text"]: row for each in worked for entry in each.values() for row in entry["rows"]}
+    assert {row["kind"] for row in rows.values()} == {"unjudged"}
+    oxygen = rows["The oxygen that is released comes from carbon dioxide."]
+    assert oxygen["node"] == "split" and "the oxygen is released" in oxygen["because"], "the best by the ranking"
+    assert "words found: 2 of 7 · not found: that, comes from carbon dioxide" in oxygen["because"]
+    assert "a negation here, none there" in rows["The Calvin cycle never uses ATP."]["because"]
+    assert "negation" not in rows["It uses ATP and NADPH to make sugar from carbon dioxide."]["because"]
+    assert "数字：此处 3、6，该处 2" in rows["有3个元素的集合，幂集有6个元素。"]["because"]
+    swapped = rows["等价关系是自反的和对称的二元关系，但不是传递的。"]
+    assert swapped["node"] == "deng-jia" and swapped["because"].endswith("没有：但不是 · 此处有否定词，该处没有")
+    [table] = work_blocks("verification", list(worked[2].values()), Labels("zh"))
+    assert table.title == "核对 · 未判断 4"
     assert kinds(found(desk, LEAF, "verification", "site")["site"]) == {}
 
 
-def test_a_review_begins_with_what_is_wrong_and_ends_with_what_states_nothing(desk):
+def test_the_model_of_the_checker_judges(desk, tmp_path):
+    verdicts = ["supported", "unsupported", "partly"]
+    reply = json.dumps({"sentences": [{"sentence": n, "verdict": v} for n, v in enumerate(verdicts, 1)]})
+    with Workbench.open(tmp_path / "w", models={"checker": FakeListChatModel(responses=[reply])}) as wb:
+        entry = found(wb, LEAF, "verification", "answer-light")["answer-light"]
+        assert sorted(row["kind"] for row in entry["rows"]) == sorted(verdicts) and entry["score"] == 0.5
+        assert entry["rows"][0]["kind"] == "unsupported", "the worst comes first"
+        copied = wb.canvas(LEAF).work("verification", ["answer-light"]).copy()
+        assert {n["color"] for i, n in copied.nodes.items() if i.startswith("wb-text")} == {"1"}
+        scored = found(wb, LEAF, "scoring", "answer-calvin")["answer-calvin"]
+        assert [row["kind"] for row in scored["rows"]] == ["missing", "partly", "covered"]
+
+
+def test_a_review_begins_with_what_is_least_found_and_ends_with_what_states_nothing(desk):
     entries = list(found(desk, LEAF, "review").values())
-    kinds = [[row["kind"] for row in entry["rows"]] for entry in entries]
-    wrong = [bool({"contradicted", "missing"} & {*kind}) for kind in kinds]
     silent = [bool(entry["note"]) for entry in entries]
-    assert wrong == sorted(wrong, reverse=True) and silent == sorted(silent)
-    assert wrong[0] and silent[-1] and kinds[0][0] in ("contradicted", "missing")
+    assert silent == sorted(silent) and silent[-1] and not silent[0]
+    assert entries[0]["node"] == "factors" and {entry["score"] for entry in entries} == {None}
 
 
 def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
@@ -322,7 +327,7 @@ def test_a_copy_keeps_what_stands_there(desk, folder):
     assert LEAF.read_bytes() == before and not written.problems
     old, new = desk.canvas(LEAF), [i for i in written.nodes if i.startswith("wb-text-")]
     assert {i: n for i, n in written.nodes.items() if i not in new} == old.nodes and len(new) == 2
-    assert "Verification" in written.nodes[new[0]]["text"] and "contradicted" in written.nodes[new[1]]["text"]
+    assert "Verification" in written.nodes[new[0]]["text"] and "words found: 7 of 7" in written.nodes[new[1]]["text"]
     edges = {(e["fromNode"], e["toNode"]): e["label"] for i, e in written.edges.items() if i not in old.edges}
     assert edges["answer-light", new[0]] == "Verification" and edges["calvin", new[1]]
     assert worked.save(copy).raw == written.raw  # the same once more
@@ -347,7 +352,7 @@ def test_canvas_from_the_terminal(workspace, tmp_path):
     assert "Calvin cycle" in run(LEAF).stdout and json.loads(run(LEAF, "--json").stdout)["problems"] == []
     copy = tmp_path / "copy.canvas"
     done = run(LEAF, "--operation", "scoring", "--nodes", "answer-light", "--write", copy)
-    assert done.exit_code == 0 and "missing" in done.stdout and "copy.canvas" in done.stderr
+    assert done.exit_code == 0 and "not judged" in done.stdout and "copy.canvas" in done.stderr
     assert "Scoring" in copy.read_text("utf-8")
     done = run(LEAF, "--operation", "decomposition", "--nodes", "calvin, light", "--json", "--kb", "film")
     assert [one["node"] for one in json.loads(done.stdout)["results"]] == ["calvin", "light"]

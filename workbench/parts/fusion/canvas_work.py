@@ -1,24 +1,31 @@
 """Five operations on nodes of a canvas, from its edges and groups and from what a knowledge base says of them.
 
 ``decomposition`` asks what a node presupposes and consists of; ``scoring`` what an answer covers and misses;
-``explanation`` asks the base, as any question is asked; ``verification`` checks each sentence against the base;
-``review`` orders nodes by their support: what is contradicted or missing first, what states nothing last. A learner's
-answers are not sources.
+``explanation`` asks the base, as any question is asked; ``verification`` holds each sentence against the base;
+``review`` orders nodes by how much of them was found: the least first, what states nothing last. A learner's answers
+are not sources.
+
+Whether a text says the same is judged by the checker's model. Without one nothing is judged: the closest sentence is
+shown, with the words, numbers and negations that differ. A rule that gave verdicts was right in 38 % of its
+"contradicted" and 50 % of its "supported" on Climate-FEVER, 49 % and 69 % on OCNLI.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from workbench.graphs.generate import shares_by_meaning
+from workbench.graphs.generate import verdicts_by_model
 from workbench.language import support
 from workbench.parts.fusion.canvas import CanvasError, is_name, title_and_text
 from workbench.ports import KnowledgeBase, Passage
 from workbench.state import Data
-from workbench.text import clean, sentences
-from workbench.tools.scoring import rrf
+from workbench.text import CJK, clean, sentences
+from workbench.tools import hybrid
+from workbench.tools.scoring import Question
+from workbench.tools.tool import StepLog
 from workbench.views.labels import Labels
 from workbench.views.layout import layered
 from workbench.views.markup import cut
@@ -33,22 +40,77 @@ _NEEDS = re.compile(
     re.I,
 )
 """Labels of edges that lead from a node to its prerequisite; every other edge leads from the prerequisite."""
-_WORTH = {
-    "contradicted": 0.0,
-    "missing": 0.0,
-    "unsupported": 0.0,
-    "partly": 0.5,
-    "covered": 1.0,
-    "supported": 1.0,
-}
-
+_WORTH = {"missing": 0.0, "unsupported": 0.0, "partly": 0.5, "covered": 1.0, "supported": 1.0}
+_COVERAGE = {"supported": "covered", "partly": "partly", "unsupported": "missing", "": ""}
+"""A verdict on a point of a source, held against an answer -> whether the answer covers it."""
 _PRONOUN = re.compile(r"^(?:It|They|This|These)\b\s*|^(?:它们|它|这)")
 _FIGURE = re.compile(r"\d[\d,.]*")
+_UNIT = re.compile(
+    rf"{CJK.pattern}|(?:(?!{CJK.pattern})[^\W_])+(?:['’.-](?:(?!{CJK.pattern})[^\W_])+)*"
+)
+"""A Chinese character, or a word of another language."""
+_SMALL = re.compile(r"[A-Z]?[a-z]{0,2}|[Tt]he|[Aa]nd")
 
 
 def worth(kind: str) -> float:
     """Return how well a kind of result speaks of its node, 0 to 1; the same for those that do not judge."""
     return _WORTH.get(kind, 0.5)
+
+
+class Likeness(NamedTuple):
+    """What of a sentence is in a text, without a word on what either means.
+
+    Attributes:
+        found: how many of its words the text has; of Chinese, characters that stand beside the same one.
+        of: how many it has.
+        missing: the others, in their order.
+        figures: its numbers that the text does not have, and those of the text that it does not have.
+        denied: whether the sentence and the text have a word of negation.
+    """
+
+    found: int
+    of: int
+    missing: list[str]
+    figures: tuple[list[str], list[str]]
+    denied: tuple[bool, bool]
+
+
+def likeness(sentence: str, text: str, lead: str = "") -> Likeness:
+    """Compare the words, numbers and negations of a sentence with those of a text; words may be in its ``lead`` too.
+
+    Short words in small letters are mostly grammar, and are not counted.
+
+    >>> likeness("The oxygen comes from carbon dioxide.", "All oxygen comes from water.")[:3]
+    (3, 5, ['carbon dioxide'])
+    >>> likeness("幂集有6个元素", "它的幂集有8个元素")[2:4]
+    (['6'], (['6'], ['8']))
+    """
+    units = [match for match in _UNIT.finditer(sentence) if not _SMALL.fullmatch(match[0])]
+    has = list(_found(units, f"{lead}\n{text}"))
+    missing = []
+    for present, run in groupby(zip(units, has, strict=True), key=lambda pair: pair[1]):
+        matches = [match for match, _ in run]
+        if not present:
+            missing.append(sentence[matches[0].start() : matches[-1].end()])
+    here, there = (
+        [item for item in support.lost(one, other) if _FIGURE.fullmatch(item)]
+        for one, other in ((sentence, text), (text, sentence))
+    )
+    denied = (support.denies(sentence), support.denies(text))
+    return Likeness(sum(has), len(has), missing, (here, there), denied)
+
+
+def _found(units: Sequence[re.Match[str]], text: str) -> Iterator[bool]:
+    """Yield whether a text has each word; a Chinese character where it has one next to it, too."""
+
+    def pair(first: re.Match[str], second: re.Match[str]) -> str:
+        both = first.end() == second.start() and CJK.match(first[0]) and CJK.match(second[0])
+        return f"{first[0]}{second[0]}" if both else ""
+
+    pairs = ["", *(pair(*neighbours) for neighbours in pairwise(units)), ""]
+    for n, unit in enumerate(units):
+        words = [*filter(None, pairs[n : n + 2])] or [unit[0]]
+        yield any(support.by_words(word, [text])[0] > 0.99 for word in words)
 
 
 class Row(TypedDict):
@@ -86,7 +148,6 @@ class Desk:
             for i, (title, _) in self.texts.items()
             if re.match(r"my answer\b|我的回答", title, re.I)
         }
-        self.shares = shares_by_meaning(base)
         self.answered = [
             (start, end)
             for _, start, _, end in self.links
@@ -125,12 +186,12 @@ class Desk:
 
     def sources(self, query: str, exclude: str) -> list[tuple[Passage, str]]:
         """Return the best passages and their texts: no group, link, question or answer, nor the node itself."""
-        rankings = {
-            "bm25": self.base.search("words", query, 20),
-            "dense": self.base.search("meaning", query, 20),
-        }
-        sources = list[tuple[Passage, str]]()
-        for passage in self.base.passages([chunk_id for chunk_id, _ in rrf(rankings)]):
+        log = StepLog()
+        question = Question.read(query, self.base)
+        hits = hybrid.from_texts(question, 20, log)
+        texts = dict[str, str]()
+        passages = list[Passage]()
+        for passage, _ in hybrid.fuse(question, hits, 20, log):
             node = self.node_for(passage)
             text = passage["text"].strip()
             if node and (
@@ -144,53 +205,50 @@ class Desk:
                 # an edge is not a sentence of the node
                 text = text.replace(f"{relation['sentence']}.", "").strip()
             if text and text[-1] not in "?？":
-                sources.append((passage, text))
-        return sources[:5]
+                texts[passage["chunk_id"]] = text
+                passages.append(passage)
+        by_id = {passage["chunk_id"]: passage for passage in passages}
+        ranked = hybrid.rerank(question, passages, hits, log)[:5]
+        return [(by_id[hit["source_id"]], texts[hit["source_id"]]) for hit in ranked]
 
-    def verdict(self, sentence: str, text: str) -> str:
-        """Return whether a text supports a sentence, every word of it."""
-        verdict = support.check_sentence(f"{sentence}[1]", {1: text}, self.shares).verdict
-        # The likeness to each word of a sentence that a text must have; less is another term, however much else it
-        # covers.
-        missing_word = min(self.base.words(sentence, [text])["texts"][0], default=1.0) < 0.65
-        return "partly" if verdict == "supported" and missing_word else verdict
-
-    def contradicts(self, sentence: str, text: str) -> bool:
-        """Return whether a text is about the same and denies it, or has other numbers."""
-        seen = support.agreement(sentence, text, shares=self.shares)
-        if seen.share < support.MOST or seen.denied:
-            return seen.share >= support.MOST
-        numbers = all(re.search(r"\d", side) for side in (sentence, text))
-        return (
-            seen.lacks_exact and numbers and support.by_words(sentence, [text])[0] >= support.MOST
+    def verdicts(self, claims: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> list[str]:
+        """Return the checker's verdict on each claim by its ``(title, text)``; "" where no model gives one."""
+        context = self.canvas.workspace.ports()
+        if "checker" not in context.models or not claims:
+            return [""] * len(claims)
+        evidence = list[Any]()
+        statements = list[support.Support]()
+        for claim, texts in claims:
+            cited = list(range(len(evidence) + 1, len(evidence) + len(texts) + 1))
+            evidence += [
+                {"evidence": text, "score": 1.0, "metadata": {"title": title}}
+                for title, text in texts
+            ]
+            statements.append(support.Support(claim, "unsupported", cited, [], ""))
+        judged = self.canvas.workspace.call(
+            verdicts_by_model(context, statements, evidence, claims[0][0])
         )
+        return [judged.get(claim, "") for claim, _ in claims]
 
-    def verify(
-        self, sentence: str, node_id: str
-    ) -> tuple[str, float, tuple[Passage, str] | None]:
-        """Return ``supported``, ``partly``, ``contradicted`` or ``unsupported``; the share covered; the source."""
-        subject = next((start for start, end in self.answered if end == node_id), node_id)
-        claim = _with_subject(self.title(subject), sentence)
-        sources = self.sources(claim, node_id)
-        if not sources:
-            return "unsupported", 0.0, None
-        texts = []
-        for passage, text in sources:
-            title = passage["title"]
-            texts.append(
-                "\n".join(
-                    [title, *(_with_subject(title, sentence) for sentence in sentences(text))]
-                )
+    def compared(self, claim: str, title: str, text: str, lead: str) -> tuple[str, float]:
+        """Return the closest sentence of a text behind ``lead``, with what differs; the share of the words found."""
+        closest = _nearest(claim, text)
+        seen = likeness(claim, closest, title)
+        labels = self.labels
+        comma = labels("comma").join
+        here, there = seen.figures
+        parts = [f"{lead}{labels('colon')}{cut(closest, 160)}"]
+        parts.append(labels("canvas_words", n=seen.found, of=seen.of))
+        if missing := [name for name in seen.missing if name not in here]:
+            parts.append(labels("canvas_lacks", names=comma(missing)))
+        if here or there:
+            here, there = here or ["–"], there or ["–"]
+            parts.append(labels("canvas_numbers", here=comma(here), there=comma(there)))
+        if seen.denied[0] != seen.denied[1]:
+            parts.append(
+                labels("canvas_denied_here" if seen.denied[0] else "canvas_denied_there")
             )
-        covered = [support.agreement(claim, text, shares=self.shares).share for text in texts]
-        # one by one: together they support anything
-        verdicts = [self.verdict(claim, text) for text in texts]
-        nearest = max(range(len(texts)), key=lambda n: (covered[n], -n))
-        surest = max(range(len(texts)), key=lambda n: (_WORTH[verdicts[n]], n == nearest, -n))
-        if verdicts[surest] != "supported" and self.contradicts(claim, texts[nearest]):
-            return "contradicted", 0.0, sources[nearest]
-        source = sources[nearest if verdicts[surest] == "unsupported" else surest]
-        return verdicts[surest], covered[nearest], source
+        return " · ".join(parts), seen.found / max(1, seen.of)
 
     def entry(
         self, node_id: str, rows: Sequence[Row], score: float | None = None, note: str = ""
@@ -208,8 +266,9 @@ class Desk:
         )
 
     def scored_entry(self, node_id: str, rows: Sequence[Row], empty: str) -> Entry:
-        """Return the results of a node with their mean worth; with the label ``empty`` where there are none."""
-        score = sum(_WORTH[row["kind"]] for row in rows) / len(rows) if rows else None
+        """Return the results of a node with the mean worth of its verdicts; with the label ``empty`` without rows."""
+        judged = [_WORTH[row["kind"]] for row in rows if row["kind"] in _WORTH]
+        score = sum(judged) / len(judged) if judged else None
         return self.entry(node_id, rows, score, "" if rows else self.labels(empty))
 
 
@@ -261,24 +320,32 @@ def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
 
 def scoring(desk: Desk, target: str) -> Entry:
     """Score how much of its sources a node covers, an answer of its question's: covered, partly, missing."""
+    return _scored(desk, target)[0]
+
+
+def _scored(desk: Desk, target: str) -> tuple[Entry, float]:
+    """Return the entry, and the share of the words of the points that the answer has."""
     questions = [start for start, end in desk.answered if end == target]
-    subject = desk.title(questions[0] if questions else target)
-    statements = [_with_subject(subject, sentence) for sentence in desk.statements(target)]
-    text = f"{desk.title(target)}\n{desk.text(target)}"
+    answer = (desk.title(target), desk.text(target))
+    points = _points(desk, target, questions)
+    claims = [
+        _with_subject(desk.title(source) if source in desk.canvas.nodes else source, sentence)
+        for sentence, source in points
+    ]
+    verdicts = desk.verdicts([(claim, [answer]) for claim in claims])
     rows = list[Row]()
-    for sentence, source in _points(desk, target, questions):
+    shares = list[float]()
+    for (sentence, source), claim, verdict in zip(points, claims, verdicts, strict=True):
         node = source if source in desk.canvas.nodes else ""
-        title = desk.title(node) if node else source
-        point = _with_subject(title, sentence)
-        rows.append(
-            _row(
-                _coverage(desk, point, f"{title}\n{point}", text, statements),
-                sentence,
-                title,
-                node,
-            )
-        )
-    return desk.scored_entry(target, rows, "canvas_no_source")
+        lead = desk.labels("canvas_against", title=desk.title(node) if node else source)
+        because, share = desk.compared(claim, *answer, lead)
+        rows.append(_row(_COVERAGE[verdict] or "unjudged", sentence, because, node))
+        shares.append(share)
+    return desk.scored_entry(target, rows, "canvas_no_source"), _mean(shares)
+
+
+def _mean(shares: Sequence[float]) -> float:
+    return sum(shares) / len(shares) if shares else 0.0
 
 
 def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str, str]]:
@@ -304,48 +371,31 @@ def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str
     return list(dict.fromkeys(points))[:8]
 
 
-def _coverage(desk: Desk, point: str, source: str, text: str, statements: Sequence[str]) -> str:
-    """Return whether an answer, as a text and as statements, covers a point of its source."""
-    verdict = desk.verdict(point, text)
-    if verdict == "supported":
-        return "covered"
-    opposed = any(desk.contradicts(statement, source) for statement in statements)
-    if opposed or desk.contradicts(point, text):
-        return "contradicted"
-    contained = any(desk.verdict(statement, source) == "supported" for statement in statements)
-    return "partly" if verdict == "partly" or contained else "missing"
-
-
 def verification(desk: Desk, target: str) -> Entry:
-    """Check each sentence of a node against other sources: supported, partly, contradicted, unsupported."""
+    """Hold each sentence of a node against the best passage of the others; a model says whether that supports it."""
     return _verified(desk, target)[0]
 
 
 def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
-    """Return the entry, and the strength of the node: a sentence without support adds up to half of what is covered."""
+    """Return the entry, and the share of the words of the node that its closest sources have."""
+    subject = desk.title(next((start for start, end in desk.answered if end == target), target))
+    claims = list[tuple[str, list[tuple[str, str]]]]()
+    nodes = list[str]()
+    statements = desk.statements(target)
+    for sentence in statements:
+        claim = _with_subject(subject, sentence)
+        sources = desk.sources(claim, target)
+        claims.append((claim, [(passage["title"], text) for passage, text in sources]))
+        nodes.append(desk.node_for(sources[0][0]) if sources else "")
     rows = list[Row]()
-    strengths = list[float]()
-    for sentence in desk.statements(target):
-        verdict, covered, source = desk.verify(sentence, target)
-        node = ""
-        because = ""
-        if source:
-            passage, text = source
-            node = desk.node_for(passage)
-            because = f"{passage['title']}: {cut(_nearest(sentence, text), 160)}"
-            if verdict == "unsupported":
-                node = ""
-                because = f"{desk.labels('canvas_nearest')}{desk.labels('colon')}{because}"
-            if figures := list(
-                filter(_FIGURE.fullmatch, support.lost(sentence, f"{passage['title']}\n{text}"))
-            ):
-                because += desk.labels(
-                    "canvas_figures", figures=desk.labels("comma").join(figures)
-                )
-        rows.append(_row(verdict, sentence, because, node))
-        strengths.append(max(_WORTH[verdict], covered / 2))
-    entry = desk.scored_entry(target, rows, "canvas_no_statement")
-    return entry, sum(strengths) / len(strengths) if strengths else 0.0
+    shares = list[float]()
+    for sentence, (claim, texts), node, verdict in zip(
+        statements, claims, nodes, desk.verdicts(claims), strict=True
+    ):
+        because, share = desk.compared(claim, *texts[0], texts[0][0]) if texts else ("", 0.0)
+        rows.append(_row(verdict or "unjudged", sentence, because, node))
+        shares.append(share)
+    return desk.scored_entry(target, rows, "canvas_no_statement"), _mean(shares)
 
 
 def _nearest(sentence: str, text: str) -> str:
@@ -355,10 +405,10 @@ def _nearest(sentence: str, text: str) -> str:
 
 
 def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """Return what of each node is weak; what is contradicted or missing first, nodes that state nothing last.
+    """Return what of each node is not found whole, the least first, nodes that state nothing last.
 
-    Among these the weakest comes first, of equals the prerequisites. A node that a learner has answered is as strong
-    as the best answer; any other as its support.
+    By the verdicts of a model where it judges, else by the share of the words that were found; of equals the
+    prerequisites first. A node that a learner has answered counts by the best answer, any other by its sources.
     """
     edges = [
         (lower, upper)
@@ -369,17 +419,15 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
     layers = layered(desk.canvas.nodes, edges).places
     ranked = []
     for node in targets:
-        answers = [scoring(desk, end) for start, end in desk.answered if start == node]
-        scored = [(answer, answer["score"] or 0.0) for answer in answers] or [
-            _verified(desk, node)
+        answers = [_scored(desk, end) for start, end in desk.answered if start == node]
+        results = [
+            (entry, share if entry["score"] is None else entry["score"])
+            for entry, share in answers or [_verified(desk, node)]
         ]
-        entry, score = max(scored, key=lambda pair: pair[1])
-        weak = [row for row in entry["rows"] if _WORTH[row["kind"]] < 1]
-        weak.sort(key=lambda row: [*_WORTH].index(row["kind"]))
-        kinds = {row["kind"] for row in entry["rows"]}
-        right = kinds.isdisjoint(("contradicted", "missing"))
-        place = (not kinds, right, score, layers[node][0])
-        ranked.append((place, desk.entry(node, weak, score, entry["note"])))
+        entry, share = max(results, key=lambda pair: pair[1])
+        weak = [row for row in entry["rows"] if worth(row["kind"]) < 1]
+        place = (not entry["rows"], share, layers[node][0])
+        ranked.append((place, desk.entry(node, weak, entry["score"], entry["note"])))
     return [entry for _, entry in sorted(ranked, key=lambda row: row[0])]
 
 
