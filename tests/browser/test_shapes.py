@@ -184,7 +184,7 @@ def test_from_the_question_to_the_answer_by_keys_without_scrolling_and_then_with
         nb.page.keyboard.press("Control+Enter")
     nb.page.locator(".wb-answer").wait_for()
     nb.wait(f"{IN_WINDOW}('.wb-answer p')")
-    expect(title).to_have_text(re.compile(rf"✓ done\s*{re.escape(RELEASED)}"))
+    expect(title).to_have_text(re.compile(rf"● done\s*{re.escape(RELEASED)}"))
     nb.page.locator(".wb-ask-keys").focus()
     nb.page.keyboard.press("Shift+Tab")
     nb.page.keyboard.press("Tab")  # what is reached by keys is seen to be

@@ -408,9 +408,8 @@ async def supported(
         if each.verdict == "uncited" and each.sentence not in {s.sentence for s in led}
     ]
     citing = [*cited, *led, *bare] if cited else []
-    verdicts: dict[str, str] = {}
-    if "checker" in context.models and citing:
-        verdicts = await verdicts_by_model(context, citing, evidence, question)
+    checks = "checker" in context.models and citing
+    verdicts = await verdicts_by_model(context, citing, evidence, question) if checks else {}
     judge = context.settings.role_model("checker") if verdicts else ""
     return [
         _combined(each, verdicts.get(each.sentence, ""), judge, evidence) for each in statements

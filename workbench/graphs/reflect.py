@@ -456,13 +456,6 @@ def _facts(seen: Data, say: Labels) -> Iterable[str]:
             yield say("reflect_side", name=side["name"], n=side["found"], m=side["needed"])
     if seen["unknown"]:
         yield say("reflect_unknown", names=comma(seen["unknown"]))
-    if seen.get("missing_fields"):
-        fields = [
-            say("field_of", field=field, title=title) for title, field in seen["missing_fields"]
-        ]
-        yield say("reflect_missing", fields=comma(fields))
-    elif seen.get("answered") is False:
-        yield say("reflect_unanswered")
     if needs := seen.get("needs"):
         yield needs_sentence(needs, say)
     if "holding" in seen:

@@ -223,13 +223,27 @@ class FieldsWriter:
             return f"{text}{self.say('' if field['unit'] == '%' else ' ', '')}{field['unit']}"
         return text
 
-    def _fact(self, document: Document, name: str) -> str:
-        values = self.joined(
-            [self._value(self.schema[name], value) for value in document.values(name)]
+    def field_called(self, words: str) -> str:
+        """Return the field that is called so in any language; "" where none is."""
+        called = fold(words)
+        return next(
+            (
+                name
+                for name, field in self.schema.items()
+                if called in {fold(word) for texts in field["called"].values() for word in texts}
+            ),
+            "",
         )
+
+    def value_texts(self, document: Document, name: str) -> list[str]:
+        """Return the values of a field in the language of the question."""
+        return [self._value(self.schema[name], value) for value in document.values(name)]
+
+    def _fact(self, document: Document, name: str) -> str:
+        values = self.joined(self.value_texts(document, name))
         return f"{self.shown(name)}{self.say(' ', '：')}{values}" if values else ""
 
-    def _statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
+    def statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
         """Write what fields say of a document, with the numbers of the pieces that have them; "" where none says it."""
         names = [name for name in names if document.values(name)]
         facts = self.say("; ", "，").join(self._fact(document, name) for name in names)
@@ -239,7 +253,7 @@ class FieldsWriter:
     def _facts(self, about: Sequence[Document]) -> str:
         """Write what is asked of the documents that the question names."""
         names = self.question["fields"]
-        lines = list(filter(None, (self._statement(document, names) for document in about)))
+        lines = list(filter(None, (self.statement(document, names) for document in about)))
         self.missing.extend(
             (d.title, name) for d in about for name in names if not d.values(name)
         )
@@ -258,11 +272,15 @@ class FieldsWriter:
 
     def _sides(self, about: Sequence[Document]) -> str:
         """Write the sides of a comparison: the fields that are asked for, else those that several sides have."""
+        names = self.shared(about)
+        lines = list(filter(None, (self.statement(document, names) for document in about)))
+        return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else ""
+
+    def shared(self, about: Sequence[Document]) -> list[str]:
+        """Return the fields in which documents are compared: those asked for, else the typed ones that several have."""
         typed = [name for name, field in self.schema.items() if field["type"] != "text"]
         shared = [name for name in typed if sum(bool(d.values(name)) for d in about) > 1]
-        names = self.question["fields"] or shared
-        lines = list(filter(None, (self._statement(document, names) for document in about)))
-        return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else ""
+        return self.question["fields"] or shared
 
     def _count(self) -> str:
         if self.question["conditions"]:
@@ -282,7 +300,7 @@ class FieldsWriter:
             return ""
         first = [d for d in having if d.values(sort["field"]) == having[0].values(sort["field"])]
         names = dict.fromkeys([sort["field"], *self.question["fields"]])
-        return "\n".join(self._statement(document, names, self.inside()) for document in first)
+        return "\n".join(self.statement(document, names, self.inside()) for document in first)
 
     def listing(
         self, documents: Sequence[Document], total: int, notes: Mapping[str, str] | None = None
@@ -315,12 +333,12 @@ class FieldsWriter:
     def lines(self, documents: Sequence[Document], notes: Mapping[str, str]) -> list[str]:
         """Write each document as a line of a list, with its note and its number."""
         return [
-            f"- {self.brief(document)}{notes.get(document.doc_id, '')} [{document.n}]"
+            f"- {self.brief(document, documents)}{notes.get(document.doc_id, '')} [{document.n}]"
             for document in documents
         ]
 
-    def brief(self, document: Document) -> str:
-        """Write a title and, in brackets, the fields that are asked for and tell it from the others."""
+    def brief(self, document: Document, among: Sequence[Document] = ()) -> str:
+        """Write a title and, in brackets, the fields that are asked for and that all of ``among`` have."""
         question = self.question
         equal = {c["field"] for c in question["conditions"] if c["op"] == "eq"}
         names = [*question["fields"], *([question["sort"]["field"]] if question["sort"] else [])]
@@ -328,7 +346,8 @@ class FieldsWriter:
         typed = [
             f
             for f in self.schema.values()
-            if f["type"] in _BRIEF and len(document.values(f["name"])) < 3
+            if f["type"] in _BRIEF
+            and all(0 < len(d.values(f["name"])) < 4 for d in (document, *among))
         ]
         names += [f["name"] for f in sorted(typed, key=lambda f: _BRIEF.index(f["type"]))]
         wanted = [
@@ -337,10 +356,7 @@ class FieldsWriter:
             if n in self.schema and document.values(n) and n not in equal
         ]
         wanted = wanted[: max(2, len(question["fields"]))]
-        facts = [
-            self.joined([self._value(self.schema[n], v) for v in document.values(n)[:3]])
-            for n in wanted
-        ]
+        facts = [self.joined(self.value_texts(document, name)[:3]) for name in wanted]
         inside = self.say(", ", "，").join(facts)
         return (
             f"{self.title(document)}{self.say(f' ({inside})', f'（{inside}）') if inside else ''}"

@@ -200,10 +200,8 @@ def needs_text(reflections: Sequence[Data], labels: Labels) -> str:
         for reflection in reflections[-1:]
         for need in (reflection.get("signals") or {}).get("needs") or ()
     ]
-    states = {need_state(need) for need in needs}
-    sign = (
-        "warning" if states & {"unmet", "open"} else "done" if "likely" in states else "success"
-    )
+    signs = {_sign(need) for need in needs}
+    sign = next((sign for sign in ("warning", "done") if sign in signs), "success")
     return f"{SIGNS[sign]} {cut(needs_sentence(needs, labels), 300)}" if needs else ""
 
 
@@ -240,9 +238,7 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     title = cut(f"{title} · {conclusion}", 400)
     heads = columns(labels, "signal", "value:number", "needed:number", ":status")
     yield clipped(title, heads, signal_rows(signals, labels), notes=notes)
-    ledger = sorted(
-        signals.get("needs") or (), key=lambda need: need_state(need) not in ("unmet", "open")
-    )
+    ledger = sorted(signals.get("needs") or (), key=lambda need: _sign(need) != "warning")
     needs = [
         (need_verdict(need, labels), need["need"], f"{need['met']:.0%}", need["title"])
         for need in ledger
@@ -280,9 +276,12 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
 
 def need_verdict(need: Data, labels: Labels) -> str:
     """Return the verdict of a person on a need, or else that of the evidence, with its sign."""
-    state = need_state(need)
-    sign = {"likely": "done", "unmet": "warning", "open": "warning"}.get(state, "success")
-    return f"{SIGNS[sign]} {labels('need_' + state)}"
+    return f"{SIGNS[_sign(need)]} {labels('need_' + need_state(need))}"
+
+
+def _sign(need: Data) -> str:
+    looks = {"likely": "done", "unmet": "warning", "open": "warning"}
+    return looks.get(need_state(need), "success")
 
 
 def _number(value: Any) -> str:

@@ -64,10 +64,7 @@ def read_question(
     for doc_id in (nodes[target] for target in targets):
         passages = base.passages(doc_ids=[doc_id])
         relations = base.around("relations", [f"doc:{doc_id}"])
-        text = " ".join(passage["text"] for passage in passages)
-        for relation in relations:
-            # an edge is not a sentence of the node
-            text = text.replace(f"{relation['sentence']}.", "")
+        text = without_edges(base, doc_id, " ".join(passage["text"] for passage in passages))
         # Characters of a node's text in a question.
         texts.append(" ".join(text.split())[:400])
         ends = [end for relation in relations for end in (relation["source"], relation["target"])]
@@ -83,3 +80,10 @@ def read_question(
         return " ".join(questions or texts), titles
     title = labels("comma").join(dict.fromkeys(titles)) or PurePath(canvas).stem
     return labels(f"canvas_asks_{operation}", title=title), titles
+
+
+def without_edges(base: KnowledgeBase, doc_id: str, text: str) -> str:
+    """Return the text of a node without its edges, which are no sentences of it."""
+    for relation in base.around("relations", [f"doc:{doc_id}"]):
+        text = text.replace(f"{relation['sentence']}.", "")
+    return text

@@ -13,13 +13,14 @@ shown, with the words, numbers and negations that differ. A rule that gave verdi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from workbench.graphs.generate import verdicts_by_model
 from workbench.language import support
 from workbench.parts.fusion.canvas import CanvasError, is_name, title_and_text
+from workbench.parts.fusion.canvas_question import without_edges
 from workbench.ports import KnowledgeBase, Passage
 from workbench.state import Data
 from workbench.text import CJK, clean, sentences
@@ -27,7 +28,6 @@ from workbench.tools import hybrid
 from workbench.tools.scoring import Question
 from workbench.tools.tool import StepLog
 from workbench.views.labels import Labels
-from workbench.views.layout import layered
 from workbench.views.markup import cut
 
 if TYPE_CHECKING:
@@ -41,15 +41,11 @@ _NEEDS = re.compile(
 )
 """Labels of edges that lead from a node to its prerequisite; every other edge leads from the prerequisite."""
 _WORTH = {"missing": 0.0, "unsupported": 0.0, "partly": 0.5, "covered": 1.0, "supported": 1.0}
-_COVERAGE = {"supported": "covered", "partly": "partly", "unsupported": "missing", "": ""}
+_COVERAGE = {"supported": "covered", "unsupported": "missing"}
 """A verdict on a point of a source, held against an answer -> whether the answer covers it."""
-_PRONOUN = re.compile(r"^(?:It|They|This|These)\b\s*|^(?:它们|它|这)")
 _FIGURE = re.compile(r"\d[\d,.]*")
-_UNIT = re.compile(
-    rf"{CJK.pattern}|(?:(?!{CJK.pattern})[^\W_])+(?:['’.-](?:(?!{CJK.pattern})[^\W_])+)*"
-)
-"""A Chinese character, or a word of another language."""
-_SMALL = re.compile(r"[A-Z]?[a-z]{0,2}|[Tt]he|[Aa]nd")
+_WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})[\w’'-]){{3,}}|\d+")
+"""A Chinese character, a number, or a word of another language that is more than grammar."""
 
 
 def worth(kind: str) -> float:
@@ -57,69 +53,37 @@ def worth(kind: str) -> float:
     return _WORTH.get(kind, 0.5)
 
 
-class Likeness(NamedTuple):
-    """What of a sentence is in a text, without a word on what either means.
+def likeness(sentence: str, text: str) -> tuple[int, int, list[str]]:
+    """Return how many words of a sentence a text has, of how many, and the others; Chinese by pairs of characters.
 
-    Attributes:
-        found: how many of its words the text has; of Chinese, characters that stand beside the same one.
-        of: how many it has.
-        missing: the others, in their order.
-        figures: its numbers that the text does not have, and those of the text that it does not have.
-        denied: whether the sentence and the text have a word of negation.
+    >>> likeness("The oxygen comes from carbon dioxide.", "All the oxygen comes from water.")
+    (4, 6, ['carbon dioxide'])
+    >>> likeness("幂集有6个元素", "它的幂集有8个元素")
+    (6, 7, ['6'])
     """
+    words = list(_WORD.finditer(sentence))
 
-    found: int
-    of: int
-    missing: list[str]
-    figures: tuple[list[str], list[str]]
-    denied: tuple[bool, bool]
+    def has(word: re.Match[str]) -> bool:
+        at = word.start()
+        if CJK.match(word[0]):
+            return any(sentence[n : n + 2] in text for n in (max(0, at - 1), at))
+        return support.by_words(word[0], [text])[0] > 0
 
-
-def likeness(sentence: str, text: str, lead: str = "") -> Likeness:
-    """Compare the words, numbers and negations of a sentence with those of a text; words may be in its ``lead`` too.
-
-    Short words in small letters are mostly grammar, and are not counted.
-
-    >>> likeness("The oxygen comes from carbon dioxide.", "All oxygen comes from water.")[:3]
-    (3, 5, ['carbon dioxide'])
-    >>> likeness("幂集有6个元素", "它的幂集有8个元素")[2:4]
-    (['6'], (['6'], ['8']))
-    """
-    units = [match for match in _UNIT.finditer(sentence) if not _SMALL.fullmatch(match[0])]
-    has = list(_found(units, f"{lead}\n{text}"))
-    missing = []
-    for present, run in groupby(zip(units, has, strict=True), key=lambda pair: pair[1]):
-        matches = [match for match, _ in run]
-        if not present:
-            missing.append(sentence[matches[0].start() : matches[-1].end()])
-    here, there = (
-        [item for item in support.lost(one, other) if _FIGURE.fullmatch(item)]
-        for one, other in ((sentence, text), (text, sentence))
-    )
-    denied = (support.denies(sentence), support.denies(text))
-    return Likeness(sum(has), len(has), missing, (here, there), denied)
-
-
-def _found(units: Sequence[re.Match[str]], text: str) -> Iterator[bool]:
-    """Yield whether a text has each word; a Chinese character where it has one next to it, too."""
-
-    def pair(first: re.Match[str], second: re.Match[str]) -> str:
-        both = first.end() == second.start() and CJK.match(first[0]) and CJK.match(second[0])
-        return f"{first[0]}{second[0]}" if both else ""
-
-    pairs = ["", *(pair(*neighbours) for neighbours in pairwise(units)), ""]
-    for n, unit in enumerate(units):
-        words = [*filter(None, pairs[n : n + 2])] or [unit[0]]
-        yield any(support.by_words(word, [text])[0] > 0.99 for word in words)
+    runs = [(present, list(run)) for present, run in groupby(words, has)]
+    missing = [sentence[run[0].start() : run[-1].end()] for present, run in runs if not present]
+    return sum(len(run) for present, run in runs if present), len(words), missing
 
 
 class Row(TypedDict):
-    """One result: its ``kind``, its text, the reason, and the node of the canvas that it is about, if any."""
+    """One result: its ``kind``, its text, the reason, the node of the canvas that it is about, if any, and the share of
+    its words that were found.
+    """
 
     kind: str
     text: str
     because: str
     node: str
+    share: float
 
 
 class Entry(TypedDict):
@@ -131,6 +95,16 @@ class Entry(TypedDict):
     note: str
     run_id: str
     rows: list[Row]
+
+
+class Point(NamedTuple):
+    """A sentence, what it is on, the node that is shown with it, and the texts that it is held against."""
+
+    sentence: str
+    title: str
+    node: str
+    texts: list[tuple[str, str]]
+    lead: str
 
 
 class Desk:
@@ -165,8 +139,8 @@ class Desk:
         return node_id if node_id != passage["doc_id"] and node_id in self.canvas.nodes else ""
 
     def title(self, node_id: str) -> str:
-        """Return the title of a node."""
-        return self.texts[node_id][0]
+        """Return the title of a node, "" where there is none."""
+        return self.texts.get(node_id, ("", ""))[0]
 
     def text(self, node_id: str) -> str:
         """Return the text of a node without its title; of a file the text that was read, of a link or a group none."""
@@ -189,27 +163,24 @@ class Desk:
         log = StepLog()
         question = Question.read(query, self.base)
         hits = hybrid.from_texts(question, 20, log)
-        texts = dict[str, str]()
-        passages = list[Passage]()
+        usable = dict[str, tuple[Passage, str]]()
         for passage, _ in hybrid.fuse(question, hits, 20, log):
             node = self.node_for(passage)
-            text = passage["text"].strip()
             if node and (
                 node in (exclude, *self.answers)
                 or self.canvas.nodes[node]["type"] in ("group", "link")
             ):
                 continue
-            for relation in (
-                self.base.around("relations", [f"doc:{passage['doc_id']}"]) if node else ()
-            ):
-                # an edge is not a sentence of the node
-                text = text.replace(f"{relation['sentence']}.", "").strip()
+            text = (
+                without_edges(self.base, passage["doc_id"], passage["text"])
+                if node
+                else passage["text"]
+            )
+            text = text.strip()
             if text and text[-1] not in "?？":
-                texts[passage["chunk_id"]] = text
-                passages.append(passage)
-        by_id = {passage["chunk_id"]: passage for passage in passages}
-        ranked = hybrid.rerank(question, passages, hits, log)[:5]
-        return [(by_id[hit["source_id"]], texts[hit["source_id"]]) for hit in ranked]
+                usable[passage["chunk_id"]] = (passage, text)
+        ranked = hybrid.rerank(question, [passage for passage, _ in usable.values()], hits, log)
+        return [usable[hit["source_id"]] for hit in ranked[:5]]
 
     def verdicts(self, claims: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> list[str]:
         """Return the checker's verdict on each claim by its ``(title, text)``; "" where no model gives one."""
@@ -230,83 +201,69 @@ class Desk:
         )
         return [judged.get(claim, "") for claim, _ in claims]
 
-    def compared(self, claim: str, title: str, text: str, lead: str) -> tuple[str, float]:
-        """Return the closest sentence of a text behind ``lead``, with what differs; the share of the words found."""
-        closest = _nearest(claim, text)
-        seen = likeness(claim, closest, title)
+    def compared(self, point: Point) -> tuple[str, float]:
+        """Return the closest sentence of the best text, with what differs; and the share of the words found."""
+        claim = point.sentence
+        title, text = point.texts[0]
+        closest = max(
+            sentences(text), key=lambda line: support.by_words(claim, [f"{title} {line}"])
+        )
+        count, total, missing = likeness(claim, f"{title}\n{closest}")
         labels = self.labels
         comma = labels("comma").join
-        here, there = seen.figures
-        parts = [f"{lead}{labels('colon')}{cut(closest, 160)}"]
-        parts.append(labels("canvas_words", n=seen.found, of=seen.of))
-        if missing := [name for name in seen.missing if name not in here]:
-            parts.append(labels("canvas_lacks", names=comma(missing)))
-        if here or there:
-            here, there = here or ["–"], there or ["–"]
-            parts.append(labels("canvas_numbers", here=comma(here), there=comma(there)))
-        if seen.denied[0] != seen.denied[1]:
-            parts.append(
-                labels("canvas_denied_here" if seen.denied[0] else "canvas_denied_there")
-            )
-        return " · ".join(parts), seen.found / max(1, seen.of)
+        figures, differing = (
+            comma(filter(_FIGURE.fullmatch, support.lost(sentence, source)))
+            for sentence, source in ((claim, text), (text, claim))
+        )
+        parts = [
+            f"{point.lead}{labels('colon')}{cut(closest, 160)}",
+            labels("canvas_words", n=count, of=total),
+            labels("canvas_lacks", names=comma(missing)) if missing else "",
+            labels("canvas_numbers", here=figures, there=differing or "–") if figures else "",
+            labels("canvas_denied") if support.denies(claim) != support.denies(closest) else "",
+        ]
+        return " · ".join(filter(None, parts)), count / max(1, total)
 
-    def entry(
-        self, node_id: str, rows: Sequence[Row], score: float | None = None, note: str = ""
-    ) -> Entry:
-        """Return the results of a node."""
-        rounded = None if score is None else round(score, 4)
+    def entry(self, node_id: str, rows: Iterable[Row], empty: str = "") -> Entry:
+        """Return the results of a node, the worst first, with the mean worth of verdicts."""
         rows = sorted(rows, key=lambda row: worth(row["kind"]))
+        judged = [_WORTH[row["kind"]] for row in rows if row["kind"] in _WORTH]
         return Entry(
             node=node_id,
             title=self.title(node_id),
-            score=rounded,
-            note=note,
+            score=round(sum(judged) / len(judged), 4) if judged else None,
+            note="" if rows else self.labels(empty),
             run_id="",
             rows=rows,
         )
 
-    def scored_entry(self, node_id: str, rows: Sequence[Row], empty: str) -> Entry:
-        """Return the results of a node with the mean worth of its verdicts; with the label ``empty`` without rows."""
-        judged = [_WORTH[row["kind"]] for row in rows if row["kind"] in _WORTH]
-        score = sum(judged) / len(judged) if judged else None
-        return self.entry(node_id, rows, score, "" if rows else self.labels(empty))
 
-
-def _with_subject(title: str, sentence: str) -> str:
-    """Return a sentence with its first pronoun replaced by the title."""
-    return _PRONOUN.sub(lambda _: f"{title} ", sentence) if is_name(title) else sentence
-
-
-def _row(kind: str, text: str, because: str = "", node: str = "") -> Row:
-    return Row(kind=kind, text=text, because=because, node=node)
+def _row(kind: str, text: str, because: str = "", node: str = "", share: float = 0) -> Row:
+    return Row(kind=kind, text=text, because=because, node=node, share=round(share, 3))
 
 
 def decomposition(desk: Desk, target: str) -> Entry:
     """Ask what a node presupposes and consists of, as smaller questions in the order of learning."""
-    rows = list(_smaller_questions(desk, target))
-    return desk.entry(target, rows, note="" if rows else desk.labels("canvas_alone"))
+    return desk.entry(target, _smaller_questions(desk, target), "canvas_alone")
 
 
 def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
     most_rows = 12
     labels = desk.labels
-    depth = {target: 0}
+    path = {target: [desk.title(target)]}
     waiting = [target]
-    path = {target: desk.title(target)}
     for upper in waiting:
         for lower, label in desk.needs[upper].items():
-            if lower not in depth and len(depth) <= most_rows:
-                arrow = (
-                    ("←{}—" if _NEEDS.search(label) else "—{}→").format(label) if label else "→"
-                )
-                depth[lower], path[lower] = (
-                    depth[upper] + 1,
-                    f"{desk.title(lower)} {arrow} {path[upper]}",
-                )
+            if lower not in path and len(path) <= most_rows:
+                arrow = ("←{}—" if _NEEDS.search(label) else "—{}→").format(label)
+                path[lower] = [desk.title(lower), arrow if label else "→", *path[upper]]
                 waiting.append(lower)
-    for node in sorted(waiting[1:], key=lambda i: -depth[i]):
+    for node in sorted(waiting[1:], key=lambda i: -len(path[i])):
         yield _row(
-            "presupposes", labels("canvas_ask_what", title=desk.title(node)), path[node], node
+            "presupposes",
+            labels("canvas_ask_what", title=desk.title(node)),
+            " ".join(path[node]),
+            node,
         )
     members = [
         i
@@ -320,114 +277,75 @@ def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
 
 def scoring(desk: Desk, target: str) -> Entry:
     """Score how much of its sources a node covers, an answer of its question's: covered, partly, missing."""
-    return _scored(desk, target)[0]
-
-
-def _scored(desk: Desk, target: str) -> tuple[Entry, float]:
-    """Return the entry, and the share of the words of the points that the answer has."""
     questions = [start for start, end in desk.answered if end == target]
-    answer = (desk.title(target), desk.text(target))
-    points = _points(desk, target, questions)
-    claims = [
-        _with_subject(desk.title(source) if source in desk.canvas.nodes else source, sentence)
-        for sentence, source in points
+    answer = [(desk.title(target), desk.text(target))]
+    points = [
+        Point(
+            sentence,
+            desk.title(node) or title,
+            node,
+            answer,
+            desk.labels("canvas_against", title=desk.title(node) or title),
+        )
+        for sentence, node, title in _points(desk, target, questions)
     ]
-    verdicts = desk.verdicts([(claim, [answer]) for claim in claims])
-    rows = list[Row]()
-    shares = list[float]()
-    for (sentence, source), claim, verdict in zip(points, claims, verdicts, strict=True):
-        node = source if source in desk.canvas.nodes else ""
-        lead = desk.labels("canvas_against", title=desk.title(node) if node else source)
-        because, share = desk.compared(claim, *answer, lead)
-        rows.append(_row(_COVERAGE[verdict] or "unjudged", sentence, because, node))
-        shares.append(share)
-    return desk.scored_entry(target, rows, "canvas_no_source"), _mean(shares)
+    return desk.entry(target, _rows(desk, points, _COVERAGE), "canvas_no_source")
 
 
-def _mean(shares: Sequence[float]) -> float:
-    return sum(shares) / len(shares) if shares else 0.0
+def _rows(desk: Desk, points: Sequence[Point], kinds: Mapping[str, str]) -> Iterator[Row]:
+    """Yield a row for each point, by the model's verdict where there is one."""
+    claims = [(f"{point.title}: {point.sentence}", point.texts) for point in points]
+    for point, verdict in zip(points, desk.verdicts(claims), strict=True):
+        because, share = desk.compared(point) if point.texts else ("", 0.0)
+        yield _row(
+            kinds.get(verdict, verdict) or "unjudged", point.sentence, because, point.node, share
+        )
 
 
-def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str, str]]:
+def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str, str, str]]:
     """Return the sentences that an answer should cover, each with its node or the title of its passage."""
     prerequisites = [lower for question in questions for lower in desk.needs[question]]
-    prerequisites += [lower for node in prerequisites for lower in desk.needs[node]]
-    points = list[tuple[str, str]]()
     # a question states nothing, its prerequisites do
     for nodes in (questions, dict.fromkeys(prerequisites)):
-        points = [(sentence, node) for node in nodes for sentence in desk.statements(node)]
+        points = [(sentence, node, "") for node in nodes for sentence in desk.statements(node)]
         if len(points) > 1:
             break
     else:
         query = " ".join(
             f"{desk.title(node)} {desk.text(node)}" for node in questions or [target]
         )
-        for passage, text in desk.sources(query, target):
-            statements = support.statements(text)
-            shares = zip(statements, support.by_words(query, statements), strict=True)
-            source = desk.node_for(passage) or passage["title"]
-            # The share of a question that a sentence must cover, to be a point of its answer.
-            points += [(sentence, source) for sentence, share in shares if share >= 0.2]
+        points = [
+            (sentence, desk.node_for(passage), passage["title"])
+            for passage, text in desk.sources(query, target)
+            for sentence in support.statements(text)[:2]
+        ]
     return list(dict.fromkeys(points))[:8]
 
 
 def verification(desk: Desk, target: str) -> Entry:
     """Hold each sentence of a node against the best passage of the others; a model says whether that supports it."""
-    return _verified(desk, target)[0]
-
-
-def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
-    """Return the entry, and the share of the words of the node that its closest sources have."""
     subject = desk.title(next((start for start, end in desk.answered if end == target), target))
-    claims = list[tuple[str, list[tuple[str, str]]]]()
-    nodes = list[str]()
-    statements = desk.statements(target)
-    for sentence in statements:
-        claim = _with_subject(subject, sentence)
-        sources = desk.sources(claim, target)
-        claims.append((claim, [(passage["title"], text) for passage, text in sources]))
-        nodes.append(desk.node_for(sources[0][0]) if sources else "")
-    rows = list[Row]()
-    shares = list[float]()
-    for sentence, (claim, texts), node, verdict in zip(
-        statements, claims, nodes, desk.verdicts(claims), strict=True
-    ):
-        because, share = desk.compared(claim, *texts[0], texts[0][0]) if texts else ("", 0.0)
-        rows.append(_row(verdict or "unjudged", sentence, because, node))
-        shares.append(share)
-    return desk.scored_entry(target, rows, "canvas_no_statement"), _mean(shares)
-
-
-def _nearest(sentence: str, text: str) -> str:
-    candidates = sentences(text)
-    shares = support.by_words(sentence, candidates)
-    return candidates[max(range(len(candidates)), key=lambda n: (shares[n], -n))]
+    points = list[Point]()
+    for sentence in desk.statements(target):
+        sources = desk.sources(f"{subject}: {sentence}", target)
+        texts = [(passage["title"], text) for passage, text in sources]
+        node = desk.node_for(sources[0][0]) if sources else ""
+        points.append(Point(sentence, subject, node, texts, texts[0][0] if texts else ""))
+    return desk.entry(target, _rows(desk, points, {}), "canvas_no_statement")
 
 
 def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
     """Return what of each node is not found whole, the least first, nodes that state nothing last.
 
-    By the verdicts of a model where it judges, else by the share of the words that were found; of equals the
-    prerequisites first. A node that a learner has answered counts by the best answer, any other by its sources.
+    By the verdicts of a model where it judges, else by the share of the words that were found.
     """
-    edges = [
-        (lower, upper)
-        for upper, needed in desk.needs.items()
-        for lower in needed
-        if lower != upper
-    ]
-    layers = layered(desk.canvas.nodes, edges).places
-    ranked = []
-    for node in targets:
-        answers = [_scored(desk, end) for start, end in desk.answered if start == node]
-        results = [
-            (entry, share if entry["score"] is None else entry["score"])
-            for entry, share in answers or [_verified(desk, node)]
-        ]
-        entry, share = max(results, key=lambda pair: pair[1])
-        weak = [row for row in entry["rows"] if worth(row["kind"]) < 1]
-        place = (not entry["rows"], share, layers[node][0])
-        ranked.append((place, desk.entry(node, weak, entry["score"], entry["note"])))
+    ranked = list[tuple[tuple[bool, float], Entry]]()
+    for entry in (verification(desk, node) for node in targets):
+        rows = entry["rows"]
+        share = sum(row["share"] for row in rows) / max(1, len(rows))
+        place = (not rows, share if entry["score"] is None else entry["score"])
+        weak = [row for row in rows if worth(row["kind"]) < 1]
+        ranked.append((place, Entry(**{**entry, "rows": weak})))
     return [entry for _, entry in sorted(ranked, key=lambda row: row[0])]
 
 
@@ -445,11 +363,8 @@ def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
             node = desk.node_for(citation["source"])
             source = f"[{citation['n']}] {citation['source']['title']}"
             rows.append(_row("evidence", citation["sentence"], source, node))
-        above = [row for row in _smaller_questions(desk, target) if row["kind"] == "presupposes"]
-        rows += [_row("way", row["because"], "", row["node"]) for row in above[:1]]
-        entry = desk.entry(target, rows, None, f"{desk.labels.status(run.status)} · {run.run_id}")
-        entry["run_id"] = run.run_id
-        entries.append(entry)
+        note = f"{desk.labels.status(run.status)} · {run.run_id}"
+        entries.append(Entry(**{**desk.entry(target, rows), "note": note, "run_id": run.run_id}))
     return entries
 
 

@@ -174,8 +174,7 @@ class Worked(Shown):
                 counts = Counter(labels(f"canvas_{kind}") for kind in kinds)
                 head += "".join(f" · {name} {n}" for name, n in counts.items())
             lines = [
-                f"- {labels('canvas_' + row['kind'])}: {row['text']}"
-                + f"\n    - {row['because']}" * (row["kind"] == "unjudged")
+                f"- {labels('canvas_' + row['kind'])}: {row['text']} — {row['because']}"
                 for row in entry["rows"]
             ]
             text = "\n".join(filter(None, [head, *lines, entry["note"]]))

@@ -19,19 +19,20 @@ from workbench.graphs.generate import (
     without_evidence,
 )
 from workbench.language import citing
+from workbench.language.answer import group_by_document
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import split_sentences
-from workbench.parts.reports.checking import LED_BY, written_sections
+from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.markdown import Chapter, escaped, markdown
-from workbench.parts.reports.outline import enough, title_of
+from workbench.parts.reports.outline import title_of
 from workbench.parts.reports.showing import consistency_texts
 from workbench.parts.reports.writer import abstract_by_model, writes
 from workbench.ports import Context
 from workbench.records.tape import RULES
 from workbench.state import ConversationState, Data, Json, RetrievalResult, Supported
-from workbench.text import detect_language, fold, titled
+from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
 _GONE: Any = {"result_id": "", "metadata": {}}
@@ -85,7 +86,7 @@ class _Assembly:
         self.reading = state["route_decision"]["question"]
         self.chapters: list[Chapter] = []
         self.bases = context.bases(state["kb_prefixes"])
-        self.fields = FieldsWriter(self.reading, {}, self.bases)
+        self.fields = FieldsWriter(self.reading, group_by_document(self.results), self.bases)
         self.notes: list[str] = []
 
     def by_number(self) -> dict[int, RetrievalResult]:
@@ -117,30 +118,27 @@ class _Assembly:
         state = self.state
         context = self.context
         wanted = self.kind.parts
-        introduction = abstract = ""
+        introduction = ""
         if not any(section["sources"] for section in self.sections):
             introduction = without_evidence(state, context) or offline(state, context).text
             wanted = frozenset()
-        listed = (
-            bool(self.reading["conditions"] or self.reading["sort"])
-            or self.reading["intent"] == "compare"
-        )
+        listed = bool(self.reading["conditions"] or self.reading["sort"])
         if "introduction" in wanted:
             introduction = offline(state, context).text if listed else self._rests()
-        if "abstract" in wanted:
-            abstract = (await self._abstract() if writes(context) else "") or self._findings()
-        conclusion = (
-            [self._rests() if listed else "", self._open()] if "conclusion" in wanted else []
-        )
-        self.add("title", abstract, f"# {escaped(state['outline']['title'])}")
+        opening = [self._comparison()] if wanted else []
+        if "abstract" in wanted and writes(context):
+            opening.append(await self._abstract())
+        text = "\n\n".join(filter(None, opening))
+        self.add("title", text, f"# {escaped(state['outline']['title'])}")
         self.add("introduction", introduction)
+        self.add("contradictions", self._contradictions())
         for section in self.sections:
             number = section["section_id"]
             level = "##" + "#" * number.count(".")
             dot = "" if "." in number else "."
             title = escaped(self.fields.called(section["title"]))
             self.add(number, section["text"], f"{level} {number}{dot} {title}")
-        self.add("conclusion", "\n\n".join(filter(None, conclusion)))
+        self.add("conclusion", self._open() if "conclusion" in wanted else "")
         if "glossary" in wanted:
             self.add("glossary", self._glossary())
         self._number_sources()
@@ -179,71 +177,61 @@ class _Assembly:
         sections = [section["text"] for section in self.sections]
         text = await abstract_by_model(self.context, self.state["message"], sections)
         if not text:
-            self.notes.append(
-                "abstract: the model gave none that can be used: the first sentence of each section stands there"
-            )
+            self.notes.append("abstract: the model gave none that can be used")
         if not text or not self.context.settings.consistency_check:
             return text
         support = await supported(self.context, text, self.results, self.state["message"])
         return with_marks(text, support, self.labels.language)
 
-    def _findings(self) -> str:
-        """Return a line for each of several sections: an abstract without a model."""
+    def _comparison(self) -> str:
+        """Return the typed fields of the things that are compared, side by side, and which of them are the same."""
+        fields = self.fields
+        about = fields.about()
+        if self.reading["intent"] != "compare":
+            return ""
+        if len(about) < 2:
+            return self.labels("part_no_fields")
+        names = fields.shared(about)
+        rows = [["", *(escaped(fields.title(document)) for document in about)]]
+        rows.append(["---"] * len(rows[0]))
+        same = list[str]()
+        different = list[str]()
+        for name in names:
+            values = [fields.value_texts(document, name) for document in about]
+            cells = [
+                f"{escaped(fields.joined(texts))} [{document.stated_by[name]}]" if texts else "–"
+                for document, texts in zip(about, values, strict=True)
+            ]
+            rows.append([fields.shown(name), *cells])
+            if all(values):
+                alike = len({frozenset(map(fold, texts)) for texts in values}) == 1
+                (same if alike else different).append(fields.shown(name))
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        groups = {"part_same": same, "part_different": different}
         lines = [
-            self._term(self.fields.called(s["title"]), self._finding(s))
-            for s in self.sections
-            if "." not in s["section_id"]
+            self.labels(label, names=fields.joined(group))
+            for label, group in groups.items()
+            if group
         ]
-        return "\n".join(lines) if len(lines) > 1 else ""
+        return "\n\n".join([table, fields.say(" ", "").join(lines)]) if names else ""
 
-    def _finding(self, section: Data) -> str:
-        """Return the cited sentence that says most of the title, else the documents, else that nothing was found."""
-        # else it has what no other section is about
-        about = any(
-            outline["section_id"] == section["section_id"]
-            and outline["query"] != self.state["query"]
-            for outline in self.state["outline"]["sections"]
-        )
-        quotes = [
-            LED_BY.sub("", sentence).replace("**", "")
-            for sentence in citing.marked_sentences(section["text"])
-            if about and re.search(r"\[\d+\]", sentence)
-        ]
-        # one that begins small was cut: it is no whole sentence
-        quotes = [quote for quote in quotes if not quote.lstrip("“")[:1].islower()]
-        names = "|".join(
-            sorted(map(re.escape, map(title_of, self.results)), key=len, reverse=True)
-        )
-        # the name of a document says nothing
-        texts = [re.sub(names, "", quote) for quote in quotes]
-        says = enough(section["title"], texts, self.bases) if texts else []
-        text = (quotes or [self.labels("part_nothing")])[0]
-        if any(says):
-            text = quotes[says.index(max(says))]
-        elif documents := self._documents(section):
-            text = self.labels("part_see", titles=documents)
-        return text.rstrip(".。") + self.fields.say(".", "。")
+    def _contradictions(self) -> str:
+        """Return the values of its sources that differ, each with its source."""
+        places = {r["result_id"]: n for n, r in enumerate(self.results, 1)}
+        lines = list[str]()
+        for pair in self.state["report"].get("consistency", {}).get("contradictions", ()):
+            first, second = (places[i] for i in pair["sources"])
+            lines.append(
+                f"- {escaped(pair['first'])} [{first}] — {escaped(pair['second'])} [{second}]"
+            )
+        return "\n".join(lines)
 
     def _rests(self) -> str:
-        """Return which documents each section rests on, a line a section: a summary without a model."""
-        documents = [(section["title"], self._documents(section)) for section in self.sections]
-        return "\n".join(self._term(title, names) for title, names in documents if names)
-
-    def _documents(self, section: Data) -> str:
-        """Return the documents that a section cites; nothing where its title is the only one."""
-        labels = self.labels
-        marks = dict[str, int]()
-        titles = {r["result_id"]: title_of(r) for r in self.results}
-        for piece in section["sources"]:
-            if piece in titles and f"[{self.numbers[piece]}]" in section["text"]:
-                marks.setdefault(titles[piece], self.numbers[piece])
-        names = [
-            f"{titled(escaped(self.fields.called(title)))} [{n}]" for title, n in marks.items()
-        ]
-        names[_MOST_LISTED:] = ["…"] * (len(names) > _MOST_LISTED)
-        if list(map(fold, marks)) == [fold(section["title"])]:
-            return ""
-        return labels("comma").join(names)
+        """Return which documents the sections cite: an introduction without a model."""
+        text = " ".join(section["text"] for section in self.sections)
+        cited = {title_of(r): n for n, r in enumerate(self.results, 1) if f"[{n}]" in text}
+        names = (f"{escaped(self.fields.called(title))} [{n}]" for title, n in cited.items())
+        return self.labels("part_rests", titles=self.labels("comma").join(names))
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]
@@ -255,10 +243,7 @@ class _Assembly:
         text = fold(" ".join(s["text"] for s in self.sections))
         used = {i for s in self.sections for i in s["sources"]}
         names = {
-            fold(name)
-            for s in self.sections
-            for claim in s["claims"]
-            for name in claim["entities"]
+            fold(e) for s in self.sections for claim in s["claims"] for e in claim["entities"]
         }
         defined = dict[str, tuple[str, str]]()
         for n, result in enumerate(self.results, 1):
@@ -278,19 +263,14 @@ class _Assembly:
         return f"- **{escaped(title)}**{self.labels('colon')}{text}"
 
     def appendix(self) -> str:
-        """Return by whom it was written, how it stands against its sources, which contradict, and what was assumed."""
+        """Return by whom it was written, how it stands against its sources, and what was assumed."""
         report = self.state["report"]
         plan = self.state.get("plan") or {}
         check: Data = report.get("consistency", {})
-        pairs = []
-        for pair in check.get("contradictions", ()):
-            marks = " ".join(f"[{self.numbers[i]}]" for i in pair["sources"] if i in self.numbers)
-            pairs.append(f"- {escaped(pair['first'])} — {escaped(pair['second'])} {marks}")
         assumed = dict.fromkeys([*report.get("assumptions", []), *plan.get("assumptions", [])])
-        lists = {"contradictions": pairs, "assumed": [f"- {escaped(text)}" for text in assumed]}
         parts = [f"*{self._writers()}*", *consistency_texts(check, self.labels)]
-        for name, lines in lists.items():
-            parts += [f"### {self.labels(f'part_{name}')}", "\n".join(lines)] if lines else []
+        lines = [f"- {escaped(text)}" for text in assumed]
+        parts += [f"### {self.labels('part_assumed')}", "\n".join(lines)] if lines else []
         return "\n\n".join(parts)
 
     def _writers(self) -> str:

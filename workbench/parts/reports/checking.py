@@ -1,5 +1,5 @@
 """A report held against its evidence: each statement against what it cites, once, when its section is written; then the
-statements against one another, and all of them against the words of the topic.
+typed values of its sources against one another, and all statements against the words of the topic.
 
 The tool ``reflection`` holds what an earlier step found against the question and searches nothing itself. A plan gives
 it that as ``{"found": {"$from": "step_0_search.results"}}``; its log and its output name what is missing. Where
@@ -12,33 +12,35 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain, combinations
 
 from langgraph.runtime import Runtime
 from pydantic import Field
 
 from workbench.graphs.generate import merged_evidence, supported, with_marks
+from workbench.language.answer import group_by_document
 from workbench.language.question import read
-from workbench.language.support import by_words, denies, lost
+from workbench.language.support import by_words
+from workbench.language.words import fields_by_name, shown
 from workbench.ports import Bases, Context, KnowledgeBase, ToolLog
 from workbench.state import (
     Claim,
     ConversationState,
     Data,
+    Evidence,
     Json,
     Question,
     RetrievalResult,
     SectionContent,
     SectionOutline,
 )
-from workbench.text import detect_language, fold, terms
+from workbench.text import detect_language, fold
 from workbench.tools.scoring import shares_said
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
-_NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?(?![A-Za-z.]*\d)")
+_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：)(?=.)")
-_CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 
 
 def written_sections(state: Data) -> list[SectionContent]:
@@ -60,70 +62,45 @@ def without_marks(text: str) -> str:
     return LED_BY.sub("", re.sub(r"\s?\[\d+\]", "", text).strip())
 
 
-def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> list[Json]:
-    """Pairs of statements from different documents that speak of the same and cannot both hold.
+def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]:
+    """Pairs of values of a field that differ: of two documents of one title, or of a document and its own text.
+
+    Only dates and numbers are compared, and a year only with the first sentence that begins with the title: what two
+    sentences mean is no rule's to say.
 
     Args:
-        claims: of all sections.
-        documents: id of a piece -> its document.
+        results: the evidence that is cited.
+        bases: what the fields are.
+        language: of the report.
 
     Returns:
-        ``first`` and ``second`` (statements), ``sources`` (ids of their pieces), ``about``: ``number`` or ``denial``.
-
-    >>> one = {"claim_id": "a", "section_id": "1", "entities": [], "verdict": "supported", "why": ""}
-    >>> said = [{**one, "text": "The bridge has 40 arches.", "evidence_ids": ["p"]},
-    ...         {**one, "text": "The bridge has 42 arches.", "evidence_ids": ["q"]}]
-    >>> [(c["about"], c["first"]) for c in contradictions(said, {"p": "d1", "q": "d2"})]
-    [('number', 'The bridge has 40 arches.')]
+        ``first`` and ``second`` (what is said), ``sources`` (ids of their pieces), ``about``: the field.
     """
-    pairs = []
-    for first, second in combinations([c for c in claims if c["evidence_ids"]], 2):
-        sources = [*first["evidence_ids"], *second["evidence_ids"]]
-        own = {documents.get(i) for i in first["evidence_ids"]}
-        if own & {documents.get(i) for i in second["evidence_ids"]}:
+    pairs = list[Json]()
+    for name, field in fields_by_name(bases).items():
+        if field["type"] not in ("date", "number"):
             continue
-        if about := opposed(first["text"], second["text"]):
-            pairs.append(
-                {
-                    "first": first["text"],
-                    "second": second["text"],
-                    "sources": sources,
-                    "about": about,
-                }
+        statements = [
+            (document, values[0], f"{document.title}: {shown(field, language)} {values[0]}")
+            for document in group_by_document(results).values()
+            if len(values := document.values(name)) == 1
+        ]
+        differing = [
+            (first, document.n, second, namesake.n)
+            for (document, value, first), (namesake, differing_value, second) in combinations(
+                statements, 2
             )
+            if fold(document.title) == fold(namesake.title) and value != differing_value
+        ]
+        for document, value, first in statements:
+            own = [s.text for s in document.sentences if s.text.startswith(document.title)][:1]
+            years = _YEAR.findall("".join(own))
+            if _YEAR.fullmatch(value) and years and value not in years:
+                differing.append((first, document.n, own[0], document.n))
+        for first, n, second, m in differing:
+            sources = [results[n - 1]["result_id"], results[m - 1]["result_id"]]
+            pairs.append({"first": first, "second": second, "sources": sources, "about": name})
     return pairs
-
-
-def opposed(first: str, second: str) -> str:
-    """In what two statements on the same thing cannot both hold: ``number``, ``denial``, or nothing.
-
-    >>> opposed("The bridge has 40 arches.", "The bridge has 42 arches."), opposed("It burns oil.", "It burns oil.")
-    ('number', '')
-    >>> opposed("Each run is kept.", "Each run is kept; no server, account or key is needed.")
-    ''
-    """
-    numbers = set(_NUMBER.findall(first))
-    second_numbers = set(_NUMBER.findall(second))
-    about = "number" if numbers and second_numbers and not numbers & second_numbers else ""
-    if denies(first) != denies(second):
-        # a longer one that denies something else contradicts nothing
-        return "denial" if _of_the_same(first, second, 0.8) else ""
-    return about if about and _of_the_same(first, second, 0.6) else ""
-
-
-def _of_the_same(first: str, second: str, threshold: float) -> bool:
-    """Return whether two statements name the same things, and share most words but for numbers and denial."""
-    for text, beside in ((first, second), (second, first)):
-        words = set(terms(beside))
-        if any(not words & set(terms(name)) for name in _CAPITAL.findall(text) if terms(name)):
-            return False
-        if any(not _NUMBER.fullmatch(name) for name in lost(text, beside)):
-            return False
-    return min(_alike(first, second), _alike(second, first)) >= threshold
-
-
-def _alike(first: str, second: str) -> float:
-    return by_words(_NUMBER.sub(" ", first), [_NUMBER.sub(" ", second)])[0]
 
 
 def fingerprint(section: SectionOutline, pieces: Sequence[RetrievalResult], who: str) -> str:
@@ -169,27 +146,31 @@ async def checked(
 
 
 async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Hold the sections against one another, against all the evidence, and against the words of the topic."""
+    """Hold the sections against the evidence, and against the words of the topic."""
     context = runtime.context
     sections = written_sections(state)
     if not context.settings.consistency_check:
         return {"report": {**state["report"], "consistency": {}}}
-    check = await asyncio.to_thread(_measures, sections, merged_evidence(state))
+    check = _measures(sections)
+    bases = context.bases(state["kb_prefixes"])
+    cited = {i for s in sections for claim in s["claims"] for i in claim["evidence_ids"]}
+    pieces = [piece for piece in merged_evidence(state) if piece["result_id"] in cited]
+    language = detect_language(state["message"])
+    check["contradictions"] = await asyncio.to_thread(contradictions, pieces, bases, language)
     text = "\n".join(section["text"] for section in sections)
     reading = state["route_decision"]["question"]
-    validation = validate(reading, text, context.bases(state["kb_prefixes"]))
+    validation = validate(reading, text, bases)
     check["validation"] = validation.model_dump(exclude={*ToolOutput.model_fields})
     return {"report": {**state["report"], "consistency": check}}
 
 
-def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalResult]) -> Json:
+def _measures(sections: Sequence[SectionContent]) -> Json:
     """Return how sections stand against their evidence.
 
     Returns:
         ``statements``; how many are ``supported``, ``partly``, ``unsupported``, ``uncited``; ``precision``, the share
         of the statements that cite that their sources support; ``recall``, the same of all statements;
-        ``contradictions``; ``unsupported_claims``; ``score``, 0 to 1: their harmonic mean times the share of sections
-        with something to say.
+        ``unsupported_claims``; ``score``, 0 to 1: their harmonic mean times the share of sections with a text.
     """
     claims = [claim for section in sections for claim in section["claims"]]
     counts = {
@@ -203,16 +184,12 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
     covered = (
         sum(bool(section["sources"]) for section in sections) / len(sections) if sections else 0.0
     )
-    documents = {
-        r["result_id"]: str(r["metadata"].get("doc_id") or r["source_id"]) for r in results
-    }
     return {
         "statements": len(claims),
         **counts,
         "precision": round(backed / cited, 3) if cited else 0.0,
         "recall": round(backed / len(claims), 3) if claims else 0.0,
         "score": round(both * covered, 4),
-        "contradictions": contradictions(claims, documents),
         "unsupported_claims": [
             c["claim_id"] for c in claims if c["verdict"] in ("unsupported", "uncited")
         ],
@@ -254,13 +231,9 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
     folded = fold(text)
 
     def names(*writings: str) -> bool:
-        known = (base.entity(writing) for base in bases for writing in writings)
-        entities = [entity for entity in known if entity]
-        aliases = [
-            *writings,
-            *(name for entity in entities for name in (entity["name"], *entity["aliases"])),
-        ]
-        return any(fold(name) in folded for name in aliases)
+        entities = (base.entity(writing) for base in bases for writing in writings)
+        aliases = (name for e in entities if e for name in (e["name"], *e["aliases"]))
+        return any(fold(name) in folded for name in (*writings, *aliases))
 
     def says(word: str) -> bool:
         return (

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain, compress
 
+from workbench.graphs.needs import LinkedName, read_supply
 from workbench.language.answer import group_by_document
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, split_sentences
@@ -20,19 +21,13 @@ ENOUGH, ACROSS = 0.5, 0.4
 """A text is about what it says at least so much of, by what words mean: in the same language, and in another."""
 
 
-def shares(phrase: str, texts: Sequence[str], bases: Bases) -> list[float]:
-    """Return how much of a phrase each text says, by what words mean in the base that says most of it."""
-    by_base = [shares_said(phrase, texts, base) for base in bases]
-    return [max(row) for row in zip(*by_base, strict=True)]
-
-
 def enough(phrase: str, texts: Sequence[str], bases: Bases) -> list[float]:
-    """Return the same, 0 for a text that says too little of the phrase to be about it."""
+    """Return how much of a phrase each text says, by what words mean in the best base; 0 for too little."""
     chinese = bool(CJK.search(phrase))
-    limits = [ENOUGH if bool(CJK.search(text)) == chinese else ACROSS for text in texts]
+    by_base = [shares_said(phrase, texts, base) for base in bases]
     return [
-        share * (share >= limit)
-        for share, limit in zip(shares(phrase, texts, bases), limits, strict=True)
+        max(rows) * (max(rows) >= (ENOUGH if bool(CJK.search(text)) == chinese else ACROSS))
+        for text, *rows in zip(texts, *by_base, strict=True)
     ]
 
 
@@ -59,11 +54,6 @@ def by_aspect(
     ]
 
 
-def titled(piece: RetrievalResult) -> str:
-    """Return the text of a piece behind its title."""
-    return f"{title_of(piece)}. {piece['evidence']}"
-
-
 def title_of(piece: RetrievalResult) -> str:
     """Return the title of a piece's document, else its id."""
     return str(piece["metadata"].get("title") or piece["source_id"])
@@ -75,15 +65,21 @@ def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) ->
     reading = state["route_decision"]["question"]
     fields = FieldsWriter(reading, group_by_document(results), bases)
     pieces = [r for r in results if r["source_type"] != "community"]
+    compared = {document.doc_id for document in fields.about()}
+    supply = read_supply(state["route_decision"], bases)
+    names = [*supply.linked, *(LinkedName(name, (name,)) for name in supply.unknown)]
     selects = reading["conditions"] or reading["sort"]
     if selects:
         holding = {document.doc_id for document in fields.holding}
         pieces = [piece for piece in pieces if piece["metadata"].get("doc_id") in holding]
+    elif reading["intent"] == "compare" and len(compared) > 1:
+        pieces = [piece for piece in pieces if piece["metadata"].get("doc_id") in compared]
+    elif names:  # what names nothing of the topic is not on it
+        pieces = [piece for piece in pieces if any(name.covered_by(piece) for name in names)]
     about = pieces
-    if not selects and not reading["names"]:
-        about = list(
-            compress(pieces, enough(topic.subject, [titled(piece) for piece in pieces], bases))
-        )
+    if not selects and not names:
+        texts = [f"{title_of(piece)}. {piece['evidence']}" for piece in pieces]
+        about = list(compress(pieces, enough(topic.subject, texts, bases)))
     depths = {
         t: depth
         for a in topic.aspects
@@ -95,6 +91,10 @@ def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) ->
         {**section, "section_id": depth}
         for section, depth in zip(sections, depths.values(), strict=True)
     ]
+    for section in sections if selects or names else ():
+        if fields.field_called(section["title"]):  # its values are known, and need no likeness
+            section["evidence_ids"] = unique(piece["result_id"] for piece in pieces)
+            section["quotes"] = []
     ids = set(chain(*(section["evidence_ids"] for section in sections)))
     documents: dict[str, list[RetrievalResult]] = {}
     used = {title_of(piece) for piece in pieces if piece["result_id"] in ids}

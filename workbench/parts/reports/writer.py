@@ -18,13 +18,13 @@ from pydantic import AfterValidator, BaseModel, Field
 from workbench import ports
 from workbench.graphs.roles import NONE, ModelForm, ask_model, evidence_text, numbered
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
-from workbench.language.answer import CLOSED
+from workbench.language.answer import CLOSED, group_by_document
 from workbench.language.citing import marked_each, renumbered, spaced
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.kinds import ReportType
 from workbench.parts.reports.markdown import bare, escaped
-from workbench.parts.reports.outline import shares
+from workbench.parts.reports.outline import title_of
 from workbench.ports import Bases, Context
 from workbench.records.tape import estimated_tokens
 from workbench.state import Evidence, Json, Question, SectionOutline
@@ -453,8 +453,13 @@ def section_text(
         bases: how they write titles and names.
         kind: of report: how many sentences it quotes, in all and of one document.
     """
-    fields = FieldsWriter(question, {}, bases)
-    if not pieces:
+    documents = group_by_document(pieces)
+    fields = FieldsWriter(question, documents, bases)
+    field = fields.field_called(section["title"])
+    lines = [fields.statement(document, [field]) for document in documents.values() if field]
+    if lines := list(filter(None, lines)):
+        return "\n".join(f"- {line}" for line in lines[: kind.statements])
+    if field or not pieces:
         title = section["title"]
         return fields.say(
             f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。"
@@ -463,25 +468,23 @@ def section_text(
     by_text = {
         fold(s.text): s for s in reversed(split_sentences(pieces)) if len(terms(s.text)) > 1
     }
-    quoted = [by_text[key] for key in reversed(by_text) if key in wanted or not wanted]
-    says = shares(section["query"], [f"{s.title}. {s.text}" for s in quoted], bases)
-    ranked = sorted(
-        zip(says, quoted, strict=True), key=lambda pair: (-pair[0], pair[1].n, pair[1].place)
-    )
-    documents: dict[str, list[Sentence]] = {}
+    quoted = [s for key, s in by_text.items() if key in wanted or not wanted]
+    by_document: dict[str, list[Sentence]] = {}
     of_one = kind.of_one * (2 if len({s.doc_id for s in quoted}) == 1 else 1)
-    for _, sentence in ranked:
-        own = documents.setdefault(sentence.doc_id, [])
-        if len(own) < of_one and sum(map(len, documents.values())) < kind.statements:
+    for sentence in sorted(quoted, key=lambda sentence: (sentence.n, sentence.place)):
+        own = by_document.setdefault(sentence.doc_id, [])
+        if len(own) < of_one and sum(map(len, by_document.values())) < kind.statements:
             own.append(sentence)
-    chosen = [sorted(own, key=lambda s: (s.n, s.place)) for own in documents.values() if own]
-    text = "\n\n".join(_paragraph(sentences, fields) for sentences in chosen)
+    text = "\n\n".join(
+        _paragraph(sentences, title_of(pieces[sentences[0].n - 1]), fields)
+        for sentences in by_document.values()
+        if sentences
+    )
     return spaced(text) if question["language"] == "zh" else text
 
 
-def _paragraph(quoted: Sequence[Sentence], fields: FieldsWriter) -> str:
+def _paragraph(quoted: Sequence[Sentence], title: str, fields: FieldsWriter) -> str:
     """Write what one document says; foreign sentences in quotation marks, behind whose words they are."""
-    title = quoted[0].title
     called = escaped(fields.called(title))
     if detect_language(quoted[0].text) != fields.question["language"]:
         original = escaped(title)
@@ -493,5 +496,5 @@ def _paragraph(quoted: Sequence[Sentence], fields: FieldsWriter) -> str:
         marked_each(t, s.n) for t, s in zip(closed, quoted, strict=True)
     )
     if fold(title) in fold(text) or len(sentences(title)) > 1:  # a title that ends in its middle
-        return text
+        return re.sub(r"^(?=[#>+*-])", r"\\", text)
     return fields.say(f"**{called}**: {text}", f"**{titled(called)}**：{text}")

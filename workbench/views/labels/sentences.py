@@ -30,23 +30,19 @@ _REASONS = (
 def need_state(need: Data) -> str:
     """Return a person's word on a need, ``unmet``, ``met``, or ``likely`` where only likeness was measured."""
     exact = need["kind"] in ("name", "field", "condition", "count") or "verdict" in need
-    found = "met" if exact else "likely"
+    sure = "met" if exact else "likely"
     decided = need["said"] in proposals.DECIDED or need["met"] < proposals.MET
-    return (need["said"] or "unmet") if decided else found
+    return (need["said"] or "unmet") if decided else sure
 
 
 def needs_sentence(needs: Sequence[Data], labels: Labels) -> str:
     """Return how many needs there are, how they stand, and the names of those that are not met."""
     states = Counter(map(need_state, needs))
-    parts = [
-        labels(f"needs_{state}", n=states[state])
-        for state in ("met", "likely", "confirmed", "struck")
-        if states[state]
-    ]
-    names = [need["need"] for need in needs if need_state(need) in ("unmet", "open")]
-    parts += (
-        [labels("needs_unmet", n=len(names), names=labels("comma").join(names))] if names else []
-    )
+    missing = {"unmet", "open"}
+    parts = [labels(f"needs_{state}", n=n) for state, n in states.items() if state not in missing]
+    names = [need["need"] for need in needs if need_state(need) in missing]
+    if names:
+        parts.append(labels("needs_unmet", n=len(names), names=labels("comma").join(names)))
     return f"{labels('needs_of', n=len(needs))}{labels('colon')}{labels('comma').join(parts)}"
 
 
