@@ -467,11 +467,15 @@ class Clarification(TypedDict):
 
 
 class Message(TypedDict):
-    """One message of a conversation; ``created_at`` is UTC, ISO 8601."""
+    """One message of a conversation; ``created_at`` is UTC, ISO 8601.
+
+    ``only_noted``: an answer to what was only to be remembered, on which no later question leans.
+    """
 
     role: Literal["user", "assistant"]
     content: str
     created_at: str
+    only_noted: bool
 
 
 @cache  # a state that adds keys evaluates these annotations again, and must find the same channel

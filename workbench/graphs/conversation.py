@@ -70,6 +70,11 @@ RESULT_KEYS = (
 )
 
 
+def _only_noted(state: ConversationState) -> bool:
+    """Check whether the message was only to be remembered."""
+    return bool(state.get("noted") and not state.get("to_search"))
+
+
 async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Store the answer and the result; running it again stores nothing twice."""
     conversations = runtime.context.conversations
@@ -83,7 +88,7 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
         state["answer"],
         message_key=f"{run_id}:assistant",
         citations=state.get("citations", []),
-        debug={"run_id": run_id},
+        debug={"run_id": run_id, "only_noted": _only_noted(state)},
         partial=state.get("partial", False),
         answers=state.get("user_message_id") or "",
     )
@@ -187,7 +192,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         "worker_name": route.decision["worker_name"],
         **report_change,
     }
-    said_before = state.get("recalls") or (state.get("noted") and not state.get("to_search"))
+    said_before = state.get("recalls") or _only_noted(state)
     if not route.kb_prefixes or is_small_talk(message) or said_before:
         return {**change, "use_retrieval": False, "answerer": "generate"}
     runtime.stream_writer(progress("retrieval"))

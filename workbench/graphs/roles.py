@@ -254,9 +254,19 @@ def window(state: Data, context: Context) -> list[Json]:
 
 def read_history(state: Data, context: Context) -> list[Message]:
     """Return the last messages before the one that is answered."""
+    return messages_of(window(state, context))
+
+
+def messages_of(rows: Iterable[Data]) -> list[Message]:
+    """Return rows of the store as messages of a history."""
     return [
-        Message(role=m["role"], content=m["content"], created_at=m["created_at"])
-        for m in window(state, context)
+        Message(
+            role=row["role"],
+            content=row["content"],
+            created_at=row["created_at"],
+            only_noted=bool((row["debug"] or {}).get("only_noted")),
+        )
+        for row in rows
     ]
 
 

@@ -57,6 +57,8 @@ def standalone(message: str, history: Sequence[Data], bases: Bases) -> str:
         if entry["role"] == "user" and not is_small_talk(content):
             text = _joined(content, turns, bases)
             turns.append(Turn(read(text, bases), names_in(text, bases), []))
+        elif entry.get("only_noted") and turns:
+            turns.pop()
         elif entry["role"] == "assistant" and turns:
             turns[-1].answer.extend(name for name in names_in(content, bases) if name["bases"])
     return _joined(message, turns, bases)
