@@ -141,6 +141,12 @@ def provided(kind: str, name: str) -> Any:
     return load(path) if path else None
 
 
+def call_node(name: str, default: Any, *args: Any) -> Any:
+    """Return what the node of a part returns; the default without that part."""
+    node = provided("nodes", name)
+    return node(*args) if node else default
+
+
 def required(kind: str, name: str, part: str) -> Any:
     """Return the object that a part provides.
 

@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 from workbench.events import logged, progress
 from workbench.extensions import provided, required
 from workbench.graphs.generate import generate
-from workbench.graphs.memory import recall, standing_alone, with_preferences
+from workbench.graphs.memory import only_noted, recall, standing_alone, with_preferences
 from workbench.graphs.planner import fresh_state
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import (
@@ -70,11 +70,6 @@ RESULT_KEYS = (
 )
 
 
-def _only_noted(state: ConversationState) -> bool:
-    """Check whether the message was only to be remembered."""
-    return bool(state.get("noted") and not state.get("to_search"))
-
-
 async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Store the answer and the result; running it again stores nothing twice."""
     conversations = runtime.context.conversations
@@ -88,7 +83,7 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
         state["answer"],
         message_key=f"{run_id}:assistant",
         citations=state.get("citations", []),
-        debug={"run_id": run_id, "only_noted": _only_noted(state)},
+        debug={"run_id": run_id, "only_noted": only_noted(state)},
         partial=state.get("partial", False),
         answers=state.get("user_message_id") or "",
     )
@@ -192,7 +187,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         "worker_name": route.decision["worker_name"],
         **report_change,
     }
-    said_before = state.get("recalls") or _only_noted(state)
+    said_before = state.get("recalls") or only_noted(state)
     if not route.kb_prefixes or is_small_talk(message) or said_before:
         return {**change, "use_retrieval": False, "answerer": "generate"}
     runtime.stream_writer(progress("retrieval"))

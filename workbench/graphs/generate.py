@@ -21,7 +21,8 @@ from pydantic import Field
 
 from workbench.errors import Divergence, KnowledgeError, ModelError
 from workbench.events import progress, token
-from workbench.extensions import provided, required
+from workbench.extensions import call_node, required
+from workbench.graphs.memory import only_noted
 from workbench.graphs.roles import (
     NONE,
     ModelForm,
@@ -87,8 +88,7 @@ def messages(state: Data, context: Context) -> list[list[str]]:
 
 
 def _remembered(state: Data, language: str) -> str:
-    prompt = provided("nodes", "prompt")
-    return str(prompt(state, language == "zh")) if prompt else ""
+    return str(call_node("prompt", "", state, language == "zh"))
 
 
 def written_from(state: Data, context: Context) -> str:
@@ -228,19 +228,20 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
     if short is None and state.get("use_retrieval", True):
         answer = answer._replace(text=answer.text + dates_note(state, context))
     if short is None and state.get("noted") and "writer" not in context.models:
-        acknowledge = required("nodes", "acknowledge", "memory")
-        note = acknowledge(
-            state["noted"],
-            detect_language(state["message"]) == "zh",
-            state.get("user_id") or "default",
-        )
-        answer = answer._replace(text=f"{answer.text}\n\n{note}")
+        answer = answer._replace(text=f"{answer.text}\n\n{_acknowledged(state)}")
     runtime.stream_writer(progress("generation", completed=1, total=1))
     spent = round((context.clock.monotonic() - began) * 1000, 3)
     # Documents and models may write what steers a terminal; people print answers.
     change = {"answer": visible(answer.text), "citations": answer.citations, "support": support}
     change |= {"answer_kind": answer.kind}
     return {**change, "generation_ms": spent, "partial": False}
+
+
+def _acknowledged(state: Data) -> str:
+    """Return which notes of the message are kept, in its language."""
+    zh = detect_language(state["message"]) == "zh"
+    acknowledge = required("nodes", "acknowledge", "memory")
+    return str(acknowledge(state["noted"], zh, state.get("user_id") or "default"))
 
 
 def dates_note(state: Data, context: Context) -> str:
@@ -270,12 +271,8 @@ def without_evidence(state: Data, context: Context) -> str | None:
         return say("reply_stopped")
     if not state.get("use_retrieval", True):
         # no model is left to claim that it is kept
-        if (noted := state.get("noted")) and not state.get("to_search"):
-            return str(
-                required("nodes", "acknowledge", "memory")(
-                    noted, zh, state.get("user_id") or "default"
-                )
-            )
+        if only_noted(state):
+            return _acknowledged(state)
         if "writer" in context.models:
             return None
         if recalled := state.get("recalls"):

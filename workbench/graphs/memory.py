@@ -7,7 +7,7 @@ import asyncio
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from workbench.extensions import missing, provided
+from workbench.extensions import call_node, missing, provided
 from workbench.graphs.roles import ModelForm, ask_model, history_text, read_history
 from workbench.graphs.route import requested_bases
 from workbench.language.words import is_small_talk
@@ -77,7 +77,11 @@ async def _recalled(state: ConversationState, runtime: Runtime[Context]) -> Json
     }
 
 
+def only_noted(state: Data) -> bool:
+    """Check whether the message was only to be remembered."""
+    return bool(state.get("noted") and not state.get("to_search"))
+
+
 def with_preferences(state: Data, decision: RouteDecision, bases: Bases) -> RouteDecision:
     """Return the decision with preferences of the person as conditions."""
-    part = provided("nodes", "with_preferences") if bases else None
-    return part(state, decision, bases) if part else decision
+    return call_node("with_preferences", decision, state, decision, bases) if bases else decision

@@ -9,7 +9,7 @@ from itertools import chain
 from langgraph.runtime import Runtime
 
 from workbench.events import Event, enrichment
-from workbench.extensions import provided
+from workbench.extensions import call_node, provided
 from workbench.graphs.roles import rules_bind
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, parse_workers
 from workbench.plans import ENDED_WELL, IDLE, last_records
@@ -267,8 +267,7 @@ def distinct(
     duplicates: dict[Identity, list[RetrievalResult]] = {}
     for result in chain.from_iterable(results_by_step.values()):
         duplicates.setdefault(identity(result), []).append(result)
-    weigh = provided("nodes", "joint_scores")
-    joint = weigh(results_by_step) if weigh else {}
+    joint = call_node("joint_scores", {}, results_by_step)
     best_pieces = winners(results_by_step).items()
     pieces = [
         _joined(best, duplicates[key], joint.get(key), matching) for key, (_, best) in best_pieces

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from workbench.extensions import provided
+from workbench.extensions import call_node
 from workbench.graphs.needs import read_needs
 from workbench.graphs.route import AGENT_TOOLS, parse_workers
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
@@ -356,8 +356,7 @@ def steps_for(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
     if ask.selection and intent in ("qa", "unknown"):
         return [ask.discover(), *([ask.search()] if ask.grounded else [])]
     recipe = RECIPES[intent] if ask.names or RECIPES[intent] is _discover else _otherwise
-    chains = provided("nodes", "chain_steps")
-    return (chains(ask, base, tools) if chains else []) or recipe(ask)
+    return call_node("chain_steps", [], ask, base, tools) or recipe(ask)
 
 
 def _otherwise(ask: Ask) -> list[PlanStep]:

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import ModelError, PlanError
-from workbench.extensions import provided, required
+from workbench.extensions import call_node, required
 from workbench.graphs.merge import collect, current_evidence
 from workbench.graphs.model_plan import make_steps, step_form
 from workbench.graphs.needs import (
@@ -204,8 +204,7 @@ async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool
     )
     if is_enough(seen) or one_step:
         return
-    can_enrich = provided("nodes", "can_enrich")
-    proposal.enrich = bool(can_enrich and can_enrich(state, context))
+    proposal.enrich = call_node("can_enrich", False, state, context)
     before = [
         r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]
     ]

@@ -272,8 +272,7 @@ CONVERSATIONS = [
     ["I like comedy.", "", "Recommend some films.", "!The Long Dark"],
     ["I don't like horror.", "", "Recommend a horror film.", "The Long Dark"],
     # and no question leans on it
-    ["I like comedy.", "", "How many films are there?", "There are 3 films"],
-    ["我喜欢喜剧。", "", "有多少部电影？", "共有 3 部"],
+    ["I like comedy.", "", "How many films are there?", "3 documents"],
     # likes are asked for in the first person
     ["I like westerns.", "", "What kind of films do I like?", "“I like westerns”"],
     ["我喜欢科幻片。", "", "我喜欢什么类型的电影？", "“我喜欢科幻片”"],
