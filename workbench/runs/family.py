@@ -32,8 +32,8 @@ def details(run: Recording, origin: str) -> Json:
 
 
 def fork_changes(run: Recording, origin: str | None) -> Json | None:
-    """Return the ``changes`` of a fork; None for a run of its own, and where the origin is not here."""
-    if not origin or origin not in run._workspace.runs:
+    """Return the ``changes`` of a fork; None for a run of its own or of a recorded graph, and without the origin."""
+    if not origin or run.row["graph"] or origin not in run._workspace.runs:
         return None
     return changes(recorded(run, origin), recorded(run))
 

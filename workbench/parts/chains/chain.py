@@ -298,14 +298,16 @@ class Walk:
         steps = []
         for target, (source, by, surface, sentence) in self.path(chunk_id):
             words = says(self.titles[source], by, surface, self.titles[target], sentence)
-            step = {
-                "from": source,
-                "to": target,
-                "by": by,
-                "surface": surface,
-                "sentence": sentence,
-            }
-            steps.append({**step, "says": words})
+            steps.append(
+                {
+                    "from": source,
+                    "to": target,
+                    "by": by,
+                    "surface": surface,
+                    "sentence": sentence,
+                    "says": words,
+                }
+            )
         return steps
 
     def step(self) -> int:

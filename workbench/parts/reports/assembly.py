@@ -192,28 +192,32 @@ class _Assembly:
         if len(about) < 2:
             return self.labels("part_no_fields")
         names = fields.shared(about)
-        rows = [["", *(escaped(fields.title(document)) for document in about)]]
-        rows.append(["---"] * len(rows[0]))
-        same = list[str]()
-        different = list[str]()
+        titles = [escaped(fields.title(document)) for document in about]
+        rows = [["", *titles], ["---"] * (len(about) + 1)]
+        groups: dict[str, list[str]] = {"part_same": [], "part_different": [], "part_common": []}
         for name in names:
             values = [fields.value_texts(document, name) for document in about]
             cells = [
                 f"{escaped(fields.joined(texts))} [{document.stated_by[name]}]" if texts else "–"
                 for document, texts in zip(about, values, strict=True)
             ]
-            rows.append([fields.shown(name), *cells])
+            shown = fields.shown(name)
+            rows.append([shown, *cells])
             if all(values):
-                alike = len({frozenset(map(fold, texts)) for texts in values}) == 1
-                (same if alike else different).append(fields.shown(name))
+                common = [
+                    t for t in values[0] if all(fold(t) in map(fold, own) for own in values)
+                ]
+                alike = all(len(common) == len(own) for own in values)
+                groups["part_same" if alike else "part_different"].append(shown)
+                if common and not alike:
+                    groups["part_common"].append(f"{shown} {fields.joined(common)}")
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        groups = {"part_same": same, "part_different": different}
-        lines = [
+        sentences = (
             self.labels(label, names=fields.joined(group))
             for label, group in groups.items()
             if group
-        ]
-        return "\n\n".join([table, fields.say(" ", "").join(lines)]) if names else ""
+        )
+        return f"{table}\n\n{fields.say(' ', '').join(sentences)}" if names else ""
 
     def _contradictions(self) -> str:
         """Return the values of its sources that differ, each with its source."""
