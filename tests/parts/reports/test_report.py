@@ -94,7 +94,8 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     [
         (
             "Compare The Ice Storm and Brokeback Mountain: director and plot",
-            "The same by these fields: director and country. Different: cast, genre and year. In all of them: genre Drama.",
+            "The same by these fields: director and country. Different: cast, genre and year. "
+            "In all of them: genre Drama.",
             "- The Ice Storm: director Ang Lee [",
         ),
         (
