@@ -92,6 +92,8 @@ def valid(draw: Any, run: Run) -> dict[str, Any]:
         started = {r["step_id"] for r in run.records}
         open_ones = [s.step_id for s in plan.steps if s.step_id not in started]
         less = plan.without(*open_ones[:1])
+        if any(less.step(i) != plan.step(i) for i in started & {*less.by_id()}):
+            less = plan  # what has run behind the step that goes may not change
         more = plan.dump() | {"steps": [*plan.dump()["steps"], new_step(draw, plan)]}
         choices = [
             {"thresholds": thresholds},

@@ -482,8 +482,8 @@ def test_every_run_with_what_it_was_made_from_and_what_was_edited(wb: Workbench)
     assert rows == {fork.run_id: edited for fork, edited in made.items()}
     assert {row["run_id"]: row["answer"] for row in wb.runs.lines()}[run.run_id] == run.answer.splitlines()[0][:200]
     table = wb.runs.lines(text=run.message)._repr_html_()
-    assert "↳ 计划" in table and f"分叉自 {run.run_id}：" not in table, "a fork stands under its origin"
-    assert f"(分叉自 {run.run_id}：计划)" in wb.runs.lines(origin=run.run_id)._repr_html_()
+    assert table.count(f"<b>{run.message}") == 1 and "→ 别的" in table, "a fork stands under its origin, by its change"
+    assert f"<b>{run.message}</b> ↳ " in wb.runs.lines(origin=run.run_id)._repr_html_()
     assert run.row["created_at"][:16].replace("T", " ") + "<" in table
     again = wb.replay(next(iter(made)).run_id)
     assert again.run_id in {row["run_id"] for row in wb.runs.lines(origin=run.run_id)}, "what was made of what was made"

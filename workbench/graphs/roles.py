@@ -264,7 +264,7 @@ def messages_of(rows: Iterable[Data]) -> list[Message]:
             role=row["role"],
             content=row["content"],
             created_at=row["created_at"],
-            only_noted=bool((row["debug"] or {}).get("only_noted")),
+            only_noted=bool((row.get("debug") or {}).get("only_noted")),
         )
         for row in rows
     ]
