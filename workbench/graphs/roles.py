@@ -254,10 +254,10 @@ def window(state: Data, context: Context) -> list[Json]:
 
 def read_history(state: Data, context: Context) -> list[Message]:
     """Return the last messages before the one that is answered."""
-    return messages_of(window(state, context))
+    return history_messages(window(state, context))
 
 
-def messages_of(rows: Iterable[Data]) -> list[Message]:
+def history_messages(rows: Iterable[Data]) -> list[Message]:
     """Return rows of the store as messages of a history."""
     return [
         Message(

@@ -15,7 +15,7 @@ from typing import Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from workbench.graphs.roles import ask_model, history_text, messages_of, numbered, window
+from workbench.graphs.roles import ask_model, history_messages, history_text, numbered, window
 from workbench.parts.memory.answer import question_to_memory
 from workbench.parts.memory.preferences import read_preferences
 from workbench.parts.memory.store import Memory
@@ -44,7 +44,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     message = state.get("message", "")
     conversation = state.get("conversation_id", "")
     stored = window(state, context)
-    history = messages_of(stored)
+    history = history_messages(stored)
     recalled = await asyncio.to_thread(
         context.memory.recall,
         _sought(context, message),

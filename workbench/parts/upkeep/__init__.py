@@ -1,4 +1,4 @@
-"""The files of a workspace: what is damaged and its fix, what is no longer needed, a copy of the whole."""
+"""The files of a workspace: what is damaged and its fix, what can be freed, a copy of the whole."""
 
 from workbench.extensions import Part
 
