@@ -140,18 +140,17 @@ screenshots: $(ENV_READY) ## take the pictures of the bench anew, in a real Jupy
 
 .PHONY: soak
 soak: $(ENV_READY) ## 2,000 runs in one process: memory, threads, handles and sockets must stay flat
-	$(BIN)/python -m tests.soak
+	@RUNS=2000 $(BIN)/python -m pytest -q -s -p no:nbval -m full tests/test_storm.py -k flat
 
 KILLS ?= 300
 SEED ?= 1
 .PHONY: storm
 storm: $(ENV_READY) ## kill -9 at 300 drawn moments: is anything lost, doubled, repeated, answered otherwise? (KILLS=, SEED=)
-	@$(BIN)/python -m tests.storm --kills $(KILLS) --seed $(SEED)
+	@KILLS=$(KILLS) SEED=$(SEED) $(BIN)/python -m pytest -q -p no:nbval -n $(WORKERS) -m full tests/test_storm.py -k kills
 
-COUNT ?= 100000
 .PHONY: inputs
-inputs: $(ENV_READY) ## give 100,000 generated bad inputs to everything; COUNT, SEED
-	@$(BIN)/python -m tests.inputs --count $(COUNT) --seed $(SEED)
+inputs: $(ENV_READY) ## give tens of thousands of generated bad inputs to everything
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q -p no:nbval --all tests/test_inputs.py
 
 .PHONY: model
 model: $(LOCAL_READY) ## serve a small real chat model on this machine, for every role; WORKBENCH_LOCAL_MODEL=file.gguf for another

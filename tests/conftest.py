@@ -110,6 +110,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class OneBrowser(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.split("::", 1)[0]
+            if "test_kills_" in nodeid:  # of the storm, each by itself
+                return nodeid
             return "browser" if file.startswith("tests/browser/") else file
 
     return OneBrowser(config, log)

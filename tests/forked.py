@@ -119,7 +119,7 @@ def server() -> str:
 
 def serve(address: str, owner: int) -> None:
     """Load everything, then fork for every caller until the owner has ended."""
-    for name in ("tests.storm.warm", *KERNEL):
+    for name in ("tests.warm", *KERNEL):
         importlib.import_module(name)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SIZE)

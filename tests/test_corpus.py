@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import zipfile
@@ -158,25 +157,6 @@ def test_triples_give_a_document_for_each_head(tmp_path, order):
     assert tampopo.fields == {"directed_by": ["Jûzô Itami"], "has_tags": ["ramen", "拉面"]}
     assert tampopo.text == "Tampopo — directed by: Jûzô Itami.\nTampopo — has tags: ramen, 拉面."
     assert dandelion.fields == {"sequel_of": ["Tampopo"]}
-
-
-def test_bad_triples_are_listed_with_their_place_and_the_good_ones_kept(tmp_path):
-    bad = [
-        "head\trelation\ttail", "a\tb", "a\tb\tc\td", "a\t\tc", "", "a\tb\tc", f"{'x' * 501}\tb\tc",
-        "head\trelation\ttail",
-    ]  # fmt: skip
-    path = tmp_path / "kb.tsv.gz"
-    path.write_bytes(gzip.compress("\n".join(bad).encode() + b"\na\tb\t\xff\xfe\xfdcaf\xe9"))
-    loaded = load([path])
-    assert [document.doc_id for document in loaded.documents] == ["a", "head"]
-    assert [(p["line"], p["reason"][:29]) for p in loaded.problems] == [
-        (2, "2 cells: a triple is head, re"),
-        (3, "4 cells: a triple is head, re"),
-        (4, "one of the three is empty: wr"),
-        (7, "one of the three has more tha"),
-        (9, "not UTF-8: invalid start byte"),
-    ]
-    assert loaded.sources == [path.resolve().as_posix()]
 
 
 HTML = """<html><head><title>No</title><meta name=author content="Li"><meta name="dc.date" content="2024-03-01">

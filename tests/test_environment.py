@@ -19,8 +19,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from rattler import MatchSpec
 
-from tests.blind import BLIND, rows
-
 # Declared for what they bring besides an import: the lab itself, widgets' front end, the kernel, engines and plug-ins.
 USED_WITHOUT_IMPORT = {
     "jupyterlab": "`make lab`", "ipykernel": "the kernel that notebooks run in",
@@ -34,7 +32,7 @@ USED_WITHOUT_IMPORT = {
     "pydata-sphinx-theme": "a theme of sphinx", "nbval": "a plug-in of pytest",
     "pytest-asyncio": "a plug-in of pytest", "pytest-cov": "a plug-in of pytest",
     "pytest-xdist": "a plug-in of pytest", "pandas-stubs": "read by mypy", "types-networkx": "read by mypy",
-    "mlflow-skinny": "experiments/interchange.py", "evalstats": "a test takes it by name",
+    "mlflow-skinny": "experiments/interchange.py",
     "types-pyyaml": "read by mypy",
 }  # fmt: skip
 
@@ -145,17 +143,3 @@ def test_corpora_and_questions_are_those_that_were_frozen(project: Path, place: 
     files = [path for path in files if path.suffix != ".toml" and path.name not in ("README.md", "SHA256SUMS")]
     found = {f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.relative_to(folder).as_posix()}" for p in files}
     assert found == set((folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines())
-
-
-def test_the_reworded_questions_are_those_that_were_frozen():
-    """Only those in ``fitting`` are of the half that constants are fitted on."""
-    folder = BLIND.parent / "reworded"
-    for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
-        digest, name = line.split("  ")
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
-        asked = rows(folder / name)
-        fits = name.startswith("fitting/")
-        assert len(asked) == (30 if fits else 60)
-        assert all(q["gold"] and len({q["question"], q["en"], q["zh"]}) == 3 for q in asked)
-        last = {hashlib.sha256(f"half {q['id']}".encode()).hexdigest()[-1] for q in asked}
-        assert last <= set("02468ace" if fits else "13579bdf")

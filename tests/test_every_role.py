@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import time
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -89,35 +88,6 @@ def ask(wb: Workbench, **options: Any) -> Any:
 def other(said: Any) -> Any:
     """A role that says something else, in the same form."""
     return lambda text: said
-
-
-def test_calls_that_do_not_need_each_other_are_made_at_once(bench, server) -> None:
-    """Depth is the longest chain of calls until the answer is there; the checker reads what has been streamed."""
-    spans: list[tuple[str, float, float]] = []
-    nothing = {"notes": [], "question": "Who fired it in 1850?", "asks_what_was_said": False, "about": ""}
-    later = [{"needs": [], "enough": False, "steps": [step("Mei Lan")], "reasoning": "More."}]
-    roles = {**GOOD, "memory": other(nothing), "planner": other({"steps": [step("east kiln built")]})}
-    good = responder(**{**roles, "reflector": lambda text: later.pop() if later else reflects(text)})
-
-    def respond(request: dict[str, Any]) -> Reply:
-        reply, began = good(request), time.monotonic()
-        reply.delay_s = 0.5
-        spans.append((role_of(request), began, began + reply.delay_s))
-        return reply
-
-    server.respond = respond
-    run = bench().ask("And who fired it in 1850? I am a potter.", session="s")
-    assert run.status == "done", run.error
-    roles_asked = [role for role, *_ in spans]
-    assert roles_asked.count("reflector") == 2 and roles_asked[-1] == "checker"
-    depths = list[int]()
-    for _, began, _ in spans:
-        before = [depth for depth, (_, _, ended) in zip(depths, spans, strict=False) if ended <= began]
-        depths.append(1 + max(before, default=0))
-    assert depths[-2] == 5, list(zip(roles_asked, depths, strict=True))
-    assert {role for role, depth in zip(roles_asked, depths, strict=True) if depth == 1} == {
-        "router", "memory", "follow_up",
-    }  # fmt: skip
 
 
 def test_a_replay_of_every_role_is_the_same_bytes_with_the_server_off(bench, server) -> None:
@@ -225,24 +195,18 @@ def met(need: int, *passages: int) -> Callable[[str], Any]:
 
 WRONG: dict[tuple[str, str], tuple[Callable[[str], Any], str]] = {
     ("router", "invents"): (other({"bases": ["vault"], "reason": "x"}), "did not route"),
-    ("router", "names ten"): (other({"bases": ["notes"] * 10, "reason": "x"}), "did not route"),
     ("follow_up", "never stops"): (other({"question": "kiln " * 500}), "as follow_up, so the rules do it"),
-    ("rewriter", "never stops"): (other({"query": "kiln " * 500}), "did not rewrite"),
     ("planner", "loops"): (other({"steps": [step("a", depends_on=["look"])]}), "llm"),
     ("planner", "never stops"): (other('{"steps": [' + "1," * 20_000), "CHAT_MAX_CHARACTERS"),
     ("planner", "plans 50 steps"): (other({"steps": [step(f"s{n}") for n in range(50)]}), "at most 6"),
     ("planner", "invents a tool"): (other({"steps": [step("x", "rm_rf")]}), "tool"),
-    ("planner", "invents a step"): (other({"steps": [step("x", depends_on=["nowhere"])]}), "nowhere"),
     ("reflector", "loops"): (lambda t: sure(t, steps=[step("zzz", "keyword_search")]), "which was made already"),
     ("reflector", "never stops"): (lambda t: sure(t, steps=[step(f"more {len(t)}")]), ""),
     ("reflector", "cites nothing"): (met(1), ""),
     ("reflector", "invents ids"): (met(1, 99), "names [99], and there are passages 1 to"),
-    ("reflector", "invents needs"): (met(20, 1), "need number 20"),
-    ("reflector", "plans 50 steps"): (lambda t: sure(t, steps=[step(f"s{n}") for n in range(50)]), "at most 3"),
     ("writer", "loops"): (other("The kiln burns wood [1]. " * 2_000), "CHAT_MAX_CHARACTERS"),
     ("writer", "invents ids"): (other("The kiln is haunted [99]."), "(without a source)"),
     ("checker", "invents ids"): (other({"sentences": [{"sentence": 40, "verdict": "supported"}]}), ""),
-    ("checker", "never stops"): (other({"sentences": [{"sentence": 1, "verdict": "supported"}] * 60}), "at most 40"),
     ("checker", "finds all supported"): (other({"sentences": [{"sentence": 1, "verdict": "supported"}]}), "example"),
 }
 """Who is wrong in which way: what it says, and what the record says of it."""

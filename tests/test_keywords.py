@@ -48,14 +48,6 @@ def test_finds(index, query, expected):
     assert found(index, query) == expected
 
 
-def test_ties_go_by_id_and_top_k_holds(index):
-    with index.transaction() as connection:
-        for number, chunk_id in ((11, "z#0"), (12, "y#0")):
-            connection.execute("INSERT INTO passages VALUES (?, ?, 'x', 0, '', '', '')", (number, chunk_id))
-            keywords.insert(connection, number, "same", "", "twin")
-    assert [found(index, "twin", count) for count in (10, 1, 0)] == [["y#0", "z#0"], ["y#0"], []]
-
-
 TURNS = [
     ("a", "1", "2024-03-04", "Mei", "I adopted a grey cat last week, she is called Biscuit."),
     ("a", "1", "2024-03-04", "Tom", "Lovely! What will you do about your allergy?"),

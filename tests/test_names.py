@@ -97,21 +97,6 @@ def test_either_script_finds_texts_of_the_other(library, asked, found):
     assert library.get("rows").search("words", asked, 1)[0][0] == found
 
 
-def test_a_text_names_the_bearer_that_is_related_to_what_it_is_about(tmp_path):
-    row = {"id": "h0", "type": "Film", "title": "The Fog", "year": 1980, "directors": ["John Carpenter"]}
-    other = {"id": "h9", "type": "Film", "title": "Joe", "year": 2013, "directors": ["David Gordon Green"]}
-    rows = [*ROWS, {**row, "text": "After Halloween he made it."}, {**other, "text": "Before Halloween he made it."}]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "utf-8")
-    found = Library(tmp_path / "kb", Settings.load(embedding_model="hashing"))
-    found.add("rows", [path])
-    base = found.get("rows")
-    related = (base.around("relations", [f"doc:{i}"]) for i in ("h0", "h9"))
-    named = [[r["target"] for r in relations if r["type"] == "mentions"] for relations in related]
-    found.close()
-    assert named == [["doc:h1"], ["doc:h2"]]
-
-
 PIECES = st.sampled_from([*"喜宴aéＡ· -。1&龍", "the", "dark", "Knight", ". "])
 TEXTS = st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=30)
 

@@ -10,15 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.language_models import FakeListChatModel
-from pydantic import SecretStr
 
 from tests import forked
-from tests.servers import only
 from tests.shelves import CORE, PROJECT
 from workbench import extensions
-from workbench.errors import RunError, SettingsError, WorkbenchError
+from workbench.errors import RunError, WorkbenchError
 from workbench.extensions import BUILT_IN
 from workbench.graphs.reviewers import RuleReviewer, answer
 from workbench.plans import Plan, PlanStep
@@ -111,11 +107,6 @@ def test_a_run_that_needs_a_part_which_is_gone_names_it_and_resumes_when_it_is_b
 
 
 QUESTION = "Which kiln fires the blue glaze?"
-KEY = "sk-never-shown"
-
-
-class Potter(FakeListChatModel):
-    api_token: SecretStr = SecretStr(KEY)
 
 
 @pytest.fixture
@@ -292,22 +283,6 @@ def test_a_report_is_planned_outlined_and_written_by_ones_own_parts_together(wb)
 
     wb.register("outliner", beyond)
     assert "The outliner gave" in str(wb.report("Kilns and wheels", kb="studio").error)
-
-
-def test_models_may_be_objects_whose_keys_are_never_written(tmp_path, notes):
-    place, chat = tmp_path / "own", Potter(responses=["The east kiln [1]."])
-    vectors = DeterministicFakeEmbedding(size=16)
-    with Workbench.open(place, chat_model=chat, embedding_model=vectors, **only("writer")) as own:
-        own.add_knowledge("studio", [notes])
-        run = own.ask(QUESTION, kb="studio")
-        assert run.answer == "The east kiln [1]." and own.settings.chat_model == "langchain:Potter"
-        assert own.replay(run.run_id).answer == run.answer
-    assert not [file for file in place.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()]
-    with pytest.raises(SettingsError, match="LangChain chat model"):
-        Workbench.open(place, chat_model=object())
-    reopened = f"from workbench import Workbench; Workbench.open({str(place)!r}).knowledge.get('studio')"
-    done = forked.run([sys.executable, "-c", reopened], capture_output=True, text=True)
-    assert "Give it again where the workspace is opened" in done.stderr
 
 
 def test_a_reviewer_may_be_async_sees_the_evidence_and_holds_up_nobody(wb):

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from hypothesis import strategies as st
 from workbench.errors import PlanError
 from workbench.graphs.execute import make_record, unended
 from workbench.graphs.retrieval import next_wave
-from workbench.knowledge.reading import corpus
 from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
 from workbench.state import keyed
 from workbench.tools.registry import ToolRegistry
@@ -123,22 +120,3 @@ def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.Da
     unasked = {s.step_id for s in plan.steps if s.condition == "if_insufficient" and s.step_id not in activated}
     for waiting in left:
         assert waiting in unasked or any(d in left for d in plan.step(waiting).dependencies())
-
-
-@given(st.lists(st.binary(max_size=80).map(lambda raw: raw.replace(b"\n", b"")) | st.none() | JSON, max_size=8))
-def test_a_good_line_is_never_lost_among_bad_ones(rows: list) -> None:
-    lines, good = [], []
-    for number, row in enumerate(rows):
-        if row is None:
-            good.append(f"good-{number}")
-            lines.append(json.dumps({"id": good[-1], "text": f"text {number}"}).encode())
-        else:
-            lines.append(row if isinstance(row, bytes) else json.dumps({"text": "x", "m": row}).encode())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "a.jsonl")
-        path.write_bytes(b"\n" + b"\n".join(lines))
-        loaded = corpus.load([path])
-    assert [d.doc_id for d in loaded.documents if d.doc_id.startswith("good-")] == good
-    assert {problem["file"] for problem in loaded.problems} <= {str(path)} and all(p["line"] for p in loaded.problems)
-    accounted = len(loaded.documents) + len(loaded.problems)
-    assert accounted == sum(bool(line.strip()) for line in lines)

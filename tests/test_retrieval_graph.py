@@ -21,7 +21,7 @@ from workbench.graphs.merge import distinct, merge
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.route import decide, is_small_talk
-from workbench.plans import Plan, PlanBudget, PlanStep, call_key, calls
+from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -189,22 +189,13 @@ def test_what_is_merged_is_weighed_ordered_and_cut() -> None:
     assert found[0]["metadata"]["chain"]["says"] == "a way"
     assert found[0]["metadata"]["tools"] == ["chain_exploration", "hybrid_search"]
     assert [r["score"] for r in distinct({"a": search})] == [0.5, 0.5]
-    again = distinct({"a": search, "b": chain, "c": [piece("search#0", 0.97, tool="naive_search")]})
-    assert (again[0]["source_id"], again[0]["score"]) == ("search#0", 0.97)
     found = {"a": [piece("a#0", 0.2), piece("b#0", 0.1)], "b": [piece("c#0", 0.9), piece("b#0", 0.8)]}
     assert [r["source_id"] for r in merge(found)["retrieval_results"]] == ["c#0", "b#0", "a#0"]
-    plain = merge(found, by_score=False)["retrieval_results"]
-    assert [(r["source_id"], r["score"]) for r in plain] == [("a#0", 0.2), ("b#0", 0.8), ("c#0", 0.9)]
     merged = merge({"a": [piece(f"d{n}#0", 0.9 - n / 10, "x" * 90) for n in range(5)]}, max_characters=220)
     assert merged["context"].count("x" * 90) == 2 and len(merged["context"]) <= 220
     assert len(merged["retrieval_results"]) == 5
     assert merged["statistics"]["used"] == 2 and merged["statistics"]["left_out"] == 3
     assert merged["statistics"]["context_length"] == len(merged["context"])
-    old, new, note = piece("old#0", 0.8), piece("new#0", 0.6), piece("note#0", 0.5)
-    old["metadata"]["fields"], new["metadata"]["fields"] = {"year": 1990}, {"year": 2010}
-    found = distinct({"a": [old, new, note]}, matching={"new"})
-    assert [(r["source_id"], r["score"]) for r in found] == [("new#0", 0.6), ("note#0", 0.5), ("old#0", 0.4)]
-    assert found[2]["metadata"]["contradicts_filters"] is True
 
 
 pieces = st.lists(
@@ -229,16 +220,6 @@ def test_merge_holds_its_promises_for_anything(found, most, longest, random) -> 
     assert merged == merge(dict(reversed(found.items())), max_results=most, max_characters=longest)
     shuffled = {name: random.sample(step, len(step)) for name, step in found.items()}
     assert merge(shuffled, max_results=most, max_characters=longest)["retrieval_results"] == results
-
-
-def bare(step_id: str, *depends_on: str, **fields) -> PlanStep:
-    return PlanStep(step_id=step_id, objective=step_id, tool="naive_search", depends_on=list(depends_on), **fields)
-
-
-def test_critical_path_by_time_outs_and_by_measured_seconds():
-    plan = Plan(steps=[bare("a"), bare("b"), bare("c", "a"), bare("d", "b")])
-    assert plan.critical_path({"a": 1, "b": 3, "c": 1, "d": 1}) == ["b", "d"]
-    assert len(plan.critical_path()) == 2
 
 
 TOOLS = ToolRegistry()
@@ -272,13 +253,7 @@ def proposed(query: str = "喜宴 上映", of: Plan | None = None, records=(DONE
 NAMES = {"writings": ["喜宴", "The Wedding Banquet"]}
 LOST = {"answered": False, "missing_fields": [["喜宴", "片长"]]}
 COUNT = {"need": "at least 3 sources", "kind": "count", "met": 0.33, "said": "open"}
-NEEDS = [
-    {"need": "Inception", "kind": "name", "met": 1.0, "said": ""},
-    {"need": "budget", "kind": "words", "met": 0.1, "said": ""},
-]
-UNSURE = {"answered": False, "probability": 0.1, "thresholds": {**seen()["thresholds"], "min_probability": 0.5}}
 NOTHING = {"evidence_count": 0, "top_score": 0.0}
-NAIVE_DONE = record("step_1_naive", "naive_search", 0, 1, 0, raw_input=NAIVE.tool_input)
 
 
 def ended(tool: str) -> dict[str, Any]:
@@ -291,7 +266,6 @@ def ended(tool: str) -> dict[str, Any]:
 LOW, Q = {"top_score": 0.1}, {"query": "q", "top_k": 30}
 PROPOSALS = {  # what is seen, further arguments -> steps as (tool, input), activated steps, why it stops
     "enough": ({}, {}, [], [], "quality_satisfied"),
-    "enough in the last pass": ({"iteration": 3}, {}, [], [], "quality_satisfied"),
     "too little": ({"evidence_count": 2}, {}, [], ["step_1_naive"], None),
     "no fallback": (
         {"evidence_count": 2}, {"of": plan(HYBRID)}, [("naive_search", {"query": "喜宴 上映", "top_k": 30})], [], None,
@@ -300,12 +274,9 @@ PROPOSALS = {  # what is seen, further arguments -> steps as (tool, input), acti
         {"top_score": 0.1}, NAMES, [("hybrid_search", {"query": "喜宴 上映 The Wedding Banquet", "top_k": 100})], [],
         None,
     ),
-    "low again": ({"top_score": 0.1, "iteration": 2}, NAMES, [], [], "no_further_action"),
     "missing field": (LOST, {}, [("local_search", {"query": "喜宴 片长", "entities": ["喜宴"]})], [], None),
-    "missing words": ({**UNSURE, "needs": NEEDS}, {}, [], [], "no_further_action"),
     "missing side": ({"missing": ["Hulk"]}, {}, [("local_search", {"query": "Hulk", "entities": ["Hulk"]})], [], None),
     "a person counts": ({"needs": [COUNT]}, {}, [], ["step_1_naive"], None),
-    "and no more": ({"needs": [{**COUNT, "said": "struck"}]}, {}, [], [], "quality_satisfied"),
     "few candidates": (
         {"candidates": 1, "thresholds": {**seen()["thresholds"], "min_candidates": 5}}, {"of": plan(HYBRID)},
         [("global_search", {"query": "喜宴 上映"})], [], None,
@@ -322,15 +293,9 @@ PROPOSALS = {  # what is seen, further arguments -> steps as (tool, input), acti
         [], None,
     ),
     "late": ({**LOW, "timeouts": ["s"]}, ended("global_search"), [("local_search", Q)], [], None),
-    "late again": ({**LOW, "timeouts": ["s"]}, ended("naive_search"), [("keyword_search", Q)], [], None),
     "failed": ({**LOW, "failures": ["s"]}, ended("awards"), [("naive_search", Q)], [], None),
     "last pass": ({**NOTHING, "iteration": 3}, {}, [], [], "max_iterations_reached"),
-    "no time": ({**NOTHING, "time_left_s": 0.0}, {}, [], [], "budget_exhausted"),
     "one step": (NOTHING, {"one_step": True, "rewritten": "other"}, [], [], "no_further_action"),
-    "nothing left": (
-        {**NOTHING, "thresholds": {"min_evidence": 0, "min_top_score": 0.0}}, {"records": [DONE, NAIVE_DONE]}, [], [],
-        "no_further_action",
-    ),
 }  # fmt: skip
 
 
@@ -342,13 +307,6 @@ def test_what_is_seen_decides_what_is_proposed(name) -> None:
     assert (reflection["activate"], reflection["stop_reason"]) == (activate, stop)
     assert not steps or reflection["rewrite_query"] == more.get("rewritten", reflection["rewrite_query"])
     assert reflection["should_continue"] == (stop is None) and reflection["max_iterations"] == 3
-
-
-def test_a_step_that_was_skipped_or_sleeps_was_no_call() -> None:
-    skipped = record("step_1_naive", "naive_search", 0, 0, 0, status="skipped", raw_input=NAIVE.tool_input)
-    call, both = call_key("naive_search", NAIVE.tool_input), plan(HYBRID, NAIVE)
-    made = [calls(both, [skipped]), calls(both, []), calls(both, [], ["step_1_naive"])]
-    assert [call in one for one in made] == [False, False, True]
 
 
 def plan_for(
@@ -383,10 +341,6 @@ Compare them | hybrid hybrid_search
 张艺谋是谁？ | 张艺谋 local_search, works hybrid_search<0
 """
 """Question, and the plan of its intent: each step with its tool and the steps that it waits for."""
-BUDGETS = {
-    "chain_exploration": (15, 50), "hybrid_search": (15, 50), "naive_search": (10, 30), "global_search": (15, 30),
-}  # fmt: skip
-BUDGETS |= {"discover": (20, 50), "local_search": (10, 20)}
 
 
 @pytest.mark.parametrize(("question", "expected"), [row.split(" | ") for row in TABLE.strip().splitlines()])
@@ -395,34 +349,15 @@ def test_plans_by_intent(shelf: Any, question: str, expected: str) -> None:
     steps = [re.sub(r"step_(\d)_\w+", r"\1", line.partition(" ")[2]).replace(" <- ", "<") for line in shape(plan)]
     names = [step.step_id.split("_", 2)[2] for step in plan.steps]
     assert ", ".join(f"{n} {s.replace(', ', '')}" for n, s in zip(names, steps, strict=True)) == expected
-    assert all((s.budget.timeout_s, s.budget.top_k) == BUDGETS[s.tool] for s in plan.steps)
     assert plan.problem_statement == question
     asleep = [step.tool for step in plan.steps if step.condition == "if_insufficient"]
     assert asleep == ["naive_search"] * ("naive" in expected and "对比" not in question)
-
-
-REFUSALS = [
-    ("推荐几部电影，不要恐怖片", "genres", "恐怖"),
-    ("我不喜欢恐怖片，有什么推荐？", "genres", "恐怖"),
-    ("Recommend a film not by Christopher Nolan", "directors", "Nolan"),
-    ("List drama films but no comedies", "genres", "comed"),
-]
-
-
-@pytest.mark.parametrize(("question", "field", "word"), REFUSALS)
-def test_what_a_condition_refuses_is_not_searched_for(shelf: Any, question: str, field: str, word: str) -> None:
-    first, *others = plan_for(shelf, question).steps
-    assert {(one["field"], one["op"]) for one in first.tool_input["conditions"]} >= {(field, "ne")}
-    assert not [step for step in (first, *others) if word.lower() in step.tool_input["query"].lower()]
 
 
 def test_a_plan_is_by_language_base_and_tools(shelf: Any) -> None:
     chinese, english = plan_for(shelf, "90年代的喜剧有哪些？"), plan_for(shelf, "List comedies from the 1990s")
     assert chinese.assumptions == ["理解为：年份在1990到1999之间、类型是喜剧。"]
     assert english.assumptions == ["Read as: genre is Comedy, year from 1990 to 1999."]
-    assert "字段" in chinese.steps[0].objective and "fields" in english.steps[0].objective
-    assert chinese.acceptance_criteria == ["年份在1990到1999之间", "类型是喜剧", "所有符合条件的条目"]
-    assert english.acceptance_criteria == ["genre is Comedy", "year from 1990 to 1999", "every item that fits"]
     plan = plan_for(shelf, "Compare Inception and Photosynthesis", kb=("film", "essays"))
     assert shape(plan) == [
         "step_0_film_inception hybrid_search",
@@ -467,16 +402,6 @@ def own_tools() -> ToolRegistry:
         return [query, currency]
 
     return tools
-
-
-def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
-    run = wb.ask("Who directed The Wedding Banquet?", kb="film", review=["plan", "reflect"]).approve()
-    first, *_ = run.plan.steps
-    assert {record["step_id"] for record in run.records} == {first.step_id}
-    run.respond("And who wrote Sense and Sensibility?")
-    assert run.review["point"] == "plan" and run.plan.version == 2 == len(run.plans)
-    assert run.plan.steps[0] == first and len(run.plan.steps) > 2
-    assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
 
 
 def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
@@ -546,13 +471,10 @@ def test_small_talk_and_bases_are_told_apart(shelf: Any) -> None:
     [
         ("喜宴哪一年上映？", [], "", ["film"], "heuristic"),
         ("How do plants turn sunlight into sugar?", [], "", ["essays"], "heuristic"),
-        ("谁导演了《红高粱》？", [], "", ["film"], "heuristic"),
         ("Hello!", [], "", [], "default"),
         ("Best pizza dough recipe", [], "", ["film", "essays"], "heuristic"),  # searched where it may be
         ("Who is Ang Lee?", ["essays"], "", ["essays"], "override"),
-        ("Who is Ang Lee?", ["film", "essays"], "", ["film", "essays"], "override"),
         ("Who is Ang Lee?", ["general"], "film:graph_agent", [], "override"),
-        ("Hello!", [], "film:graph_agent", ["film"], "override"),
         ("Who is Ang Lee?", ["essays"], "film:graph_agent", ["film"], "override"),
         ("Who is Ang Lee?", [], "graph_agent", ["film"], "heuristic"),
     ],

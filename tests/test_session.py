@@ -56,13 +56,6 @@ def test_pause_at_reflect_and_all_that_can_be_said(wb):
         run.approve()
 
 
-def test_another_query_at_reflect_is_asked_by_what_runs_then(wb):
-    run = wb.ask("推荐几部类似《喜宴》的电影", kb="film", review={"reflect"}, thresholds={"min_evidence": 99})
-    begun = set(run.plan.by_id())
-    run.edit(rewrite_query="Ang Lee family comedy", should_continue=True)
-    assert "Ang Lee family comedy" in [s.tool_input["query"] for s in run.plan.steps if s.step_id not in begun]
-
-
 def test_cancelling_stops_the_tools_and_says_so(wb):
     began, release = threading.Event(), threading.Event()
 
@@ -105,12 +98,6 @@ def test_a_question_alone_is_alone_and_a_follow_up_is_shown_as_it_was_read(wb):
     alone = [one for one in wb.runs.list() if one.session_id != first.session_id]
     assert [one.query for one in alone] == [follow_up] * 5 and len({one.session_id for one in alone}) == 5
     assert "理解为" in str(run) and not any("理解为" in str(one) or "read as" in repr(one) for one in ends)
-
-
-def test_a_follow_up_finds_its_knowledge_base_without_being_told(wb):
-    wb.ask("推荐几部类似《喜宴》的电影", session="free")
-    run = wb.ask("再推荐几部", session="free")
-    assert run.state["kb_prefix"] == "film" and run.evidence and "喜宴" in run.query
 
 
 def test_events_reach_a_chat_client_in_order(wb):
@@ -269,26 +256,13 @@ def at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return json.loads(json.dumps(told(run)))
 
 
-WALLS = {
-    "days later": [DAY, 3 * DAY, 9 * DAY, 30 * DAY],
-    "set back so that new work lies on old": [0, 0, 0, 0],
-    "forwards, then back": [30 * DAY, -DAY, 3 * DAY, 1],
-}
-
-
-def begun(folder: Path) -> str:
-    with open_with(folder, ManualClock()) as wb:
-        fill(wb, TEXTS)
-        return wb.ask("Who directed it?", kb="notes", review=REVIEW).run_id
-
-
-@pytest.mark.parametrize("name", WALLS)
-@pytest.mark.few(2)
-def test_the_same_as_at_once_whatever_the_clock_says(name, tmp_path, at_once):
+def test_the_same_as_at_once_whatever_the_clock_says(tmp_path, at_once):
     assert at_once["status"] == "done" and at_once["in order"] and at_once["budgets"][0][0] == 14.0
     assert 3 <= sum(row[2] == "success" for row in at_once["ends"]) <= 4, "four steps of eight seconds in thirty"
-    run_id = begun(tmp_path)
-    for wall in (*WALLS[name], *[WALLS[name][-1]] * 9):
+    with open_with(tmp_path, ManualClock()) as wb:
+        fill(wb, TEXTS)
+        run_id = wb.ask("Who directed it?", kb="notes", review=REVIEW).run_id
+    for wall in (30 * DAY, -DAY, 3 * DAY, *[1] * 10):  # days later, set back so that new work lies on old
         with open_with(tmp_path, ManualClock(EPOCH + timedelta(seconds=wall))) as wb:
             run = wb.run(run_id)
             answered(run)
@@ -348,30 +322,12 @@ def test_ratings_are_counted_by_kind_of_answer_and_agent(kilns, run, tmp_path) -
     assert json.loads(told.output)["ratings"] == ratings
 
 
-def test_where_there_is_no_answer_nothing_is_kept(kilns, run, tmp_path) -> None:
-    paused = kilns.ask(QUESTION, kb="notes", review="plan")
-    secret = kilns.ask(QUESTION, kb="notes", incognito=True)
-    capsule = kilns.export(run.run_id, tmp_path / "run.zip")
-    with Workbench.open(tmp_path / "other", **CORE) as other:
-        brought = other.import_capsule(capsule)
-        with pytest.raises(RunError, match=r"no answer in a conversation here.*brought from another workspace"):
-            brought.feedback(True)
-    kilns.clear("kilns", "ann")
-    for judged, said in ((paused, "is paused"), (secret, "incognito"), (run, "that was cleared")):
-        with pytest.raises(RunError, match=said):
-            judged.feedback(True)
-    assert kilns.feedback() == []
-
-
 def test_what_does_not_fit_is_refused(kilns, run) -> None:
     for given, said in (
         ({"good": "yes"}, "good is 'yes'. Give True, False, or None"),
-        ({"note": 7}, "note is 7. Give text"),
         ({"note": "x" * 4_001}, "note has 4,001 characters; 4,000"),
-        ({"question": "x"}, "cannot be called 'question'"),
         ({"arm": [1]}, r"label 'arm' is \[1\]"),
         ({"arm": float("nan")}, "label 'arm' is nan"),
-        ({f"l{n}": n for n in range(51)}, "51 labels; 50"),
     ):
         with pytest.raises(RunError, match=said):
             run.feedback(**{"good": True, **given})

@@ -15,16 +15,11 @@ from workbench.errors import KnowledgeError
 from workbench.graphs.conversation import build_conversation
 from workbench.records.document import run_document
 from workbench.records.timeline import bars
-from workbench.runs.recording import EvidenceList
 from workbench.runs.run import _drawable
 from workbench.session import Workbench
 from workbench.views.graph import graph, walked
 from workbench.views.labels import Labels
 from workbench.views.outline import run_html, run_text
-from workbench.views.plan import PlanView
-from workbench.views.plan_graph import dag, plan_graph
-from workbench.views.review import why
-from workbench.views.timeline import when
 
 STATIC_TAGS = {
     "div", "p", "strong", "code", "a", "br", "details", "summary", "table", "thead", "tbody", "tr", "th", "td",
@@ -94,15 +89,6 @@ def test_a_base_is_a_page_text_and_json_in_both_languages(tmp_path, monkeypatch)
     assert told["counts"]["documents"] == 2
 
 
-def test_every_node_of_a_timeline_is_named_once():
-    log = [*handmade.log(), {**handmade.log()[0], "node": "persist", "duration_ms": 0.01}]
-    passed = {**handmade.log()[0], "node": "review_step", "node_type": "review"}
-    shown = str(when([*log, passed], handmade.records()).markup)
-    assert "review_step" not in shown, "nobody was asked there"
-    names = {Labels("en").get(f"node_{bar.name}", bar.name) for bar in bars(log, ()) if bar.kind == "node"}
-    assert len(names) > 3 and all(len(re.findall(rf">{name}( \d+×)?</text>", shown)) == 1 for name in names)
-
-
 def words(drawing):
     return [part for part in ElementTree.fromstring(drawing.svg).itertext() if part]
 
@@ -110,13 +96,6 @@ def words(drawing):
 def drawn(drawing, tag, **attributes):
     found = ElementTree.fromstring(drawing.svg).iter(f"{{http://www.w3.org/2000/svg}}{tag}")
     return [one for one in found if all(one.get(key.replace("_", "-")) == value for key, value in attributes.items())]
-
-
-@pytest.mark.parametrize("status", ["success", "partial", "failed", "timeout", "cancelled", "skipped"])
-def test_each_status_has_its_sign_and_word(status):
-    record = handmade.record("step_0_喜宴", "hybrid_search", 0, 10, 3, status=status)
-    sign = {"success": "✓", "partial": "◐", "failed": "✗", "timeout": "◷", "cancelled": "⊖", "skipped": "⊘"}[status]
-    assert any(text.startswith(sign) for text in words(dag(handmade.plan("Compare"), [record])))
 
 
 GRAPH = build_conversation().get_graph(xray=True)
@@ -161,23 +140,3 @@ def test_a_run_without_its_corpus_says_so(workspace):
     (workspace / "knowledge" / "film").unlink()
     with Workbench.open(workspace) as wb, pytest.raises(KnowledgeError, match="without its corpus"):
         wb.run(run_id).knowledge()
-
-
-def test_why_less_evidence_will_do_is_said_where_the_search_ends(wb):
-    document = wb.ask("When was The Wedding Banquet released?", kb="film", review={"reflect"}).to_dict()
-    args = document["review"]["action_requests"][0]["args"]
-    args["signals"]["thresholds"]["min_evidence"] = 1
-    for goes_on in (False, True):
-        args["should_continue"] = goes_on
-        assert ("1 passage will do" in why(document, Labels("en")).html) != goes_on
-
-
-def test_a_plan_is_drawn_as_wide_as_its_column_and_a_score_is_one_word_everywhere(wb):
-    run = wb.ask("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film")
-    drawn = plan_graph(PlanView(run.plan, Labels("en"))).frame
-    [(wide, high)] = re.findall(r'viewBox="0 0 (\d+) (\d+)"', drawn)
-    assert f'width="{wide}" height="{high}"' in drawn and f"max-width:100%;min-width:{int(wide) * 0.75:g}px" in drawn
-    faint = next(piece for piece in run.to_dict()["evidence"] if 0 < piece["score"] < 0.005)
-    piece = next(piece for piece in run.evidence if piece["metadata"]["title"] == faint["title"])
-    listed = EvidenceList([piece])._repr_mimebundle_()["text/html"]
-    assert ">&lt;0.01<" in listed and ">&lt;0.01<" in run_html({**run.to_dict(), "evidence": [faint]})

@@ -15,7 +15,6 @@ from workbench.plans import Plan, PlanStep
 from workbench.testing import MemoryKnowledge
 from workbench.tools import evidence
 from workbench.tools.registry import BUILT_IN, StepLog, ToolRegistry, check, read_input, require
-from workbench.tools.scoring import MODELS, probability
 from workbench.tools.tool import Search
 
 NOTES = MemoryKnowledge("film", {"a": "Hulk is a film."})
@@ -176,9 +175,7 @@ def test_every_problem_names_step_field_and_mend(registry):
     ("value", "said"),
     [
         ({"query": {"$from": "a.results", "text": "Who made it?"}}, "'Who made it?' has no {}"),
-        ({"query": {"$from": "a.results", "text": 7}}, "7 has no {}"),
         ({"query": {"$from": "a.people", "text": "Who is {}?"}}, "'people' from a, which does not give it"),
-        ({"query": "q", "entities": {"$from": "a.entities", "text": "{}"}}, "Only a text has words around it"),
         ({"query": {"$from": "a.entities", "text": "Who is {}?"}}, ""),
     ],
 )
@@ -263,11 +260,3 @@ def test_each_search_does_what_it_is_for(film):
     assert len(years) > 5 and years == sorted(years, reverse=True) and min(years) >= 2006
     assert all("Christopher Nolan" in d for d in fields(output, "directors"))
     assert output.candidates == titles(output) and output.results[0]["score"] > 0.7
-
-
-@pytest.mark.parametrize("tool", list(MODELS))
-def test_more_of_a_signal_never_lowers_a_probability(tool):
-    for name in MODELS[tool].weights:
-        scores = [probability(tool, {name: value / 4}) for value in range(5)]
-        assert scores == sorted(scores), name
-        assert all(0 < score < 1 for score in scores)

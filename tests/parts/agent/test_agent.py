@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
-from langchain_core.documents import Document
-from langgraph.graph import START, StateGraph
 
-from tests.servers.roles import responder
 from tests.servers.scripted import Reply
 from workbench.errors import ModelError, RunError, UnknownTool
 from workbench.session import Workbench
@@ -63,23 +60,6 @@ def test_it_searches_in_parallel_answers_with_ids_and_replays_without_its_server
     assert executed == [next(at for at in executed if at.startswith("model/2"))]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        calls(("hybrid_search", {"query": "again"})),
-        calls(("no_such_tool", {"query": "x"})),
-        calls(*[("keyword_search", {"query": f"q{n}"}) for n in range(50)]),
-    ],
-    ids=["never stops", "unknown tool", "fifty at once"],
-)
-def test_a_model_that_misbehaves_ends_and_it_is_said(driven, server, reply):
-    server.answer(reply)
-    run = driven.agent("film").ask("Who directed Memento?")
-    assert run.status == "done" and "limit" in run.state["messages"][-1].text
-    searched = [effect for effect in run.effects if effect.kind == "tool"]
-    assert len(searched) <= 24 + 12
-
-
 def test_a_person_decides_before_a_tool_runs_and_wrong_input_goes_back(driven, server):
     server.answer(calls(("open_document", {"document": "nothing like it"})), says("It is not there."))
     run = driven.agent("film").ask("Open it.")
@@ -129,21 +109,6 @@ def test_tools_for_somebody_elses_agent_end_no_data_of_a_prompt(wb, tmp_path):
         assert "</corpus>" not in shown and "\u200b" not in shown and "mill stood" in shown
     with pytest.raises(ModelError, match="WORKBENCH_MODELS__AGENT"):
         wb.agent("film")
-
-
-def test_the_retrieval_graph_is_a_node_of_somebody_elses_graph(wb):
-    class State(TypedDict, total=False):
-        query: str
-        documents: list[Document]
-        answer: str
-
-    graph = StateGraph(State).add_node("search", wb.retrieval_graph("film"))
-    graph.add_node("say", lambda state: {"answer": state["documents"][0].metadata["title"]})
-    graph.add_edge(START, "search").add_edge("search", "say")
-    run = wb.record(graph.compile(), name="mine").ask({"query": "Who directed Memento?"})
-    assert run.state["answer"] == "Memento" and run.evidence[0]["metadata"]["doc_id"] == "mv28598"
-    assert "search.retrieve.executor/1" in [effect.at for effect in run.effects]
-    assert run.replay().state == run.state
 
 
 def test_the_retrieval_graph_goes_through_the_door_of_every_graph(wb):
@@ -305,21 +270,6 @@ def test_each_aspect_of_a_report_has_an_agent_of_its_own(driven, server):
     asked = len(server.requests)
     assert driven.replay(run.run_id).answer == run.answer and len(server.requests) == asked
     assert {entry["need"] for entry in run.reflections[-1]["signals"]["needs"]} == {first, second}
-
-
-def test_the_writer_has_the_evidence_and_the_conclusion_of_the_agent(driven, server):
-    agent = iter([calls(BY_NAME), DONE])
-    written: list[str] = []
-
-    def write(text: str) -> str:
-        written.append(text)
-        return "It was Christopher Nolan [1]."
-
-    roles = responder(writer=write)
-    server.respond = lambda request: next(agent) if "tools" in request else roles(request)
-    run = ask(driven, models={"writer": "openai:m"})
-    assert run.answer == "It was Christopher Nolan [1]."
-    assert "Christopher Nolan directed it [1]." in written[0] and "[1] Memento (" in written[0]
 
 
 def test_a_document_that_gives_orders_has_no_effect(driven, server, tmp_path):

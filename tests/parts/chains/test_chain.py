@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import threading
 
 import pytest
 
 from tests.films import small_base
-from workbench.graphs.plan import RulePlanner
-from workbench.graphs.route import read_question
-from workbench.knowledge.library import Library
 from workbench.parts.chains import deep_research
 from workbench.parts.chains.chain import ChainOutput, search
 from workbench.parts.chains.deep_research import DeepResearchInput
-from workbench.settings import Settings
-from workbench.state import RouteDecision
 from workbench.testing import ManualClock, MemoryKnowledge
 from workbench.tools import hybrid
-from workbench.tools.registry import ToolRegistry, check
 from workbench.tools.tool import Search, StepLog
 
 ENGLISH = [
@@ -78,11 +71,6 @@ def test_a_chain_in_chinese(tmp_path):
     assert documents(output)[:3] == ["film", "man", "wife"]
     wife = next(r for r in output.results if r["metadata"]["doc_id"] == "wife")
     assert "林若川提到苏晚晴" in wife["metadata"]["chain"]["says"]
-
-
-def test_a_shared_phrase_is_followed(english):
-    alike, _ = explored(english, "Jonas Hale studied at an academy. Which guild taught carving as its rival?")
-    assert set(documents(alike)[:2]) == {"man", "school"}
 
 
 WHERE = "Where did the husband of the director of Lanterns at Dusk study?"
@@ -143,52 +131,3 @@ async def test_a_cancelled_step_begins_no_other_search(english, monkeypatch):
     released.set()
     await asyncio.get_running_loop().shutdown_default_executor()  # waits for the thread to end
     assert queries == [WHERE] and len(log.sub_steps) == 1
-
-
-def test_each_side_of_a_comparison_of_texts_is_chained_without_the_other(english):
-    question = "Compare Lanterns at Dusk and Jonas Hale"
-    named = dict.fromkeys(("requested_kb_prefix", "routed_kb_prefix", "kb_prefix"), "base")
-    told = {**named, "confidence": 1.0, "method": "override", "reason": "", "worker_name": "base:fusion_agent"}
-    decision = RouteDecision(**told, **read_question(question, [english]))
-    plan = asyncio.run(RulePlanner(Settings.load())(question, decision, [english], ToolRegistry()))
-    chained = [step.tool_input["query"] for step in plan.steps if step.tool == "chain_exploration"]
-    assert len(chained) == 2 and not any("Dusk" in query and "Hale" in query for query in chained)
-
-
-TYPED = [
-    {"id": "lan", "title": "Lanterns at Dusk", "director": "Mara Velden", "year": 1948},
-    {"id": "sal", "title": "Salt Road", "director": "Teo Brandt", "year": 1951},
-    {"id": "pier", "title": "The Pier", "director": "Mara Velden", "year": 1953},
-]
-SAID = "A drama that premiered in Oslo at the film days and ran for a summer."
-
-
-@pytest.fixture(scope="module")
-def typed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("typed")
-    lines = (json.dumps({**row, "text": SAID}) for row in TYPED)
-    (folder / "films.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing"))
-    library.add("texts", [folder / "films.jsonl"])
-    yield library.get("texts")
-    library.close()
-
-
-@pytest.mark.parametrize(
-    ("question", "chained"),
-    [
-        ("Where was the director of Lanterns at Dusk born?", True),
-        ("Lanterns at Dusk 的 director 的妻子毕业于哪所学院？", True),
-        ("Who is the director of Lanterns at Dusk?", False),
-        ("When did Salt Road premiere in Oslo?", True),
-        ("Which documents have the director Mara Velden?", False),
-        ("Compare Salt Road and The Pier", False),
-    ],
-)
-def test_typed_documents_are_chained_when_words_are_left_that_no_field_takes(question, chained, typed):
-    named = dict.fromkeys(("requested_kb_prefix", "routed_kb_prefix", "kb_prefix"), "texts")
-    told = {**named, "confidence": 1.0, "method": "override", "reason": "", "worker_name": "texts:fusion_agent"}
-    decision = RouteDecision(**told, **read_question(question, [typed]))
-    plan = asyncio.run(RulePlanner(Settings.load())(question, decision, [typed], ToolRegistry()))
-    assert check(plan, ToolRegistry()) == []
-    assert ("chain_exploration" in [step.tool for step in plan.steps]) is chained

@@ -17,7 +17,7 @@ from tests.servers.roles import responder
 from tests.shelves import CORE, noted
 from tests.test_keywords import ASKED, numbered
 from workbench.cli import main
-from workbench.errors import CorpusError, RunError, ToolError, UnknownTool
+from workbench.errors import CorpusError, ToolError, UnknownTool
 from workbench.parts.evaluate.answers import eval_answers, faults
 from workbench.parts.evaluate.measures import means, score_rankings
 from workbench.parts.evaluate.memory import eval_memory
@@ -170,16 +170,6 @@ def test_answers_are_forks_and_the_vote_chooses(wb, server, takes_n) -> None:
     assert sorted(several.to_frame()["times"]) == [1, 1, 2]
 
 
-def test_a_function_or_a_judge_chooses(wb, server) -> None:
-    run = ask(wb, server)
-    server.respond = lambda _: completions(RIGHT, RIGHT)
-    assert sample(run, "writer", 3, choose=lambda run: len(run.answer)).best.answer == RIGHT
-    with pytest.raises(RunError, match="WORKBENCH_MODELS__JUDGE"):
-        sample(run, "writer", 3, choose="judge")
-    with pytest.raises(RunError, match="0 calls of planner"):
-        sample(run, "planner", 3)
-
-
 def test_plans_are_sampled_and_a_judge_chooses(wb, server) -> None:
     def plan(query: str) -> dict[str, Any]:
         return {"steps": [{"name": "look", "objective": "look", "tool": "keyword_search", "query": query}]}
@@ -235,19 +225,6 @@ ASKED_OF_TALK = [
     {"id": "q3", "question": "钢琴和猫", "gold": ["b2"], "hops": 1, "type": "y"},
 ]  # fmt: skip
 QUESTIONS = [row["question"] for row in ASKED_OF_TALK]
-PLACES = {
-    "ride": ("Ride with the Devil", "Ride with the Devil is a 1999 western directed by Ang Lee."),
-    "lee": ("Ang Lee", "Ang Lee was born in Pingtung in Taiwan."),
-    "heat": ("Heat", "Heat is a 1995 film directed by Michael Mann."),
-    "mann": ("Michael Mann", "Michael Mann was born in Chicago in the United States."),
-    "chicago": ("Chicago", "Chicago is a city on Lake Michigan."),
-}
-ASKED_OF_PLACES = [
-    ("Where was the director of Ride with the Devil born?", ["ride", "lee"]),
-    ("Where was the director of Heat born?", ["heat", "mann"]),
-    ("Which city lies on Lake Michigan?", ["chicago"]),
-    ("What is Lake Michigan?", ["chicago"]),
-]
 
 
 def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -259,12 +236,9 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("measured")
     turns = [{"id": i, "conv": i[0], "title": i, "text": text} for i, text in TURNS.items()]
-    small = [{"id": i, "title": title, "text": text} for i, (title, text) in PLACES.items()]
     with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
         wb.add_knowledge("talk", [lines(folder / "turns.jsonl", turns)])
-        wb.add_knowledge("small", [lines(folder / "texts.jsonl", small)])
     lines(folder / "questions.jsonl", ASKED_OF_TALK)
-    lines(folder / "small.jsonl", [{"id": q, "question": q, "gold": gold} for q, gold in ASKED_OF_PLACES])
     return folder
 
 
@@ -292,6 +266,13 @@ def test_the_table(measured, folder) -> None:
     assert [(row["tool"], row["against"]) for row in table["paired"]] == paired
     again = eval_retrieval(measured, "talk", folder / "questions.jsonl", tools=["keyword_search"])
     assert without_ms(again) == without_ms(table)
+    tools = eval_retrieval(measured, "talk", folder / "questions.jsonl", tools=["fusion_agent"], parts=list(WITHOUT))[
+        "tools"
+    ]
+    assert {f"fusion_agent without {part}" for part in WITHOUT} < set(tools)
+    assert tools["fusion_agent without reflect"]["passes"] == 1
+    with pytest.raises(ToolError, match="no part 'answer'"):
+        eval_retrieval(measured, "talk", folder / "questions.jsonl", tools=["fusion_agent"], parts=["answer"])
 
 
 def spied(measured: Workbench, answer: Any = ()) -> list[dict[str, Any]]:
@@ -305,7 +286,7 @@ def spied(measured: Workbench, answer: Any = ()) -> list[dict[str, Any]]:
     return seen
 
 
-@pytest.mark.parametrize("tool", ["spy", "fusion_agent", "hybrid_search", "rrf"])
+@pytest.mark.parametrize("tool", ["spy", "fusion_agent"])
 def test_annotations_reach_no_tool(measured, tmp_path, monkeypatch, tool) -> None:
     """Every annotation is poisoned, in the row and with the names of inputs; nothing of it is ever searched for."""
     seen = spied(measured)
@@ -342,24 +323,6 @@ def test_what_cannot_be_measured_is_said(measured, folder, tmp_path) -> None:
         read_rows(lines(tmp_path / "q.jsonl", [ASKED_OF_TALK[0], {"id": "x", "question": 7}]), "id", "question")
     some = eval_retrieval(measured, "talk", lines(tmp_path / "q.jsonl", [{**ASKED_OF_TALK[0], "gold": ["a1", "gone"]}]))
     assert some["gold_not_in_base"] == 1 and some["tools"]["bm25"]["R@10"] == 50.0
-
-
-def test_scores_are_held_against_gold_and_parts_are_left_out(measured, folder):
-    @measured.tools.tool(description="Sure of itself")
-    def sure(query: str, top_k: int = 10) -> list[Any]:
-        return [{"text": i, "id": f"{i}#0", "doc_id": i, "score": s} for i, s in (("ride", 0.9), ("heat", 0.3))]
-
-    found = eval_retrieval(measured, "small", folder / "small.jsonl", tools=["sure"])["tools"]["sure"]["calibration"]
-    assert (found["findings"], found["said"], found["right"]) == (8, 0.6, 0.25)
-    assert (found["first"]["said"], found["first"]["right"], found["first"]["ECE"]) == (0.9, 0.25, 0.65)
-    table = eval_retrieval(measured, "small", folder / "small.jsonl", tools=["fusion_agent"], parts=list(WITHOUT))
-    agents = [f"fusion_agent without {part}" for part in WITHOUT]
-    assert list(table["tools"]) == ["fusion_agent", *agents, "bm25", "dense", "rrf"]
-    assert [row["tool"] for row in table["paired"]] == [*agents, "bm25", "dense", "rrf"]
-    assert table["tools"]["fusion_agent without reflect"]["passes"] == 1
-    assert table["tools"]["fusion_agent"]["passes"] >= 1 and "steps" not in table["tools"]["bm25"]
-    with pytest.raises(ToolError, match="no part 'answer'"):
-        eval_retrieval(measured, "small", folder / "small.jsonl", tools=["fusion_agent"], parts=["answer"])
 
 
 def test_the_command(folder) -> None:

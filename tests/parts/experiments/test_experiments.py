@@ -377,17 +377,6 @@ def test_each_pause_is_played_both_ways_and_a_threshold_has_a_bound(place: Path,
     assert pauses.threshold()["margin"] == float("inf"), "three pauses show nothing"
 
 
-def test_the_configurations_are_drawn(place: Path, wb: Workbench) -> None:
-    named = [{**question, "gold": ["mill.md"]} for question in QUESTIONS]
-    done = wb.experiments.run(spec(place, name="drawn", questions=named, grid={"max_iterations": [1, 2]}))
-    for kind, count in {"cost": 2, "parallel": 2, "questions": 3, "hidden": 3}.items():
-        picture = done.figure(kind)
-        assert len(picture.to_frame()) == count and picture.data, kind
-    assert list(done.figure("hidden").to_frame()["hidden"]) == [0, 0, 0], "the only document is the first"
-    with pytest.raises(WorkbenchError, match="Known: cost, parallel"):
-        done.figure("pie")
-
-
 def test_an_experiment_is_run_and_reported_from_the_terminal(place: Path) -> None:
     path = spec(place, name="terminal", grid={"max_iterations": [1, 2]})
     done = workbench(place / "w", "experiment", "run", str(path))
@@ -467,12 +456,6 @@ def test_beir_and_trec_go_out_and_come_back(tmp_path: Path) -> None:
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\na\td1\tmany\n")
     with pytest.raises(CorpusError, match=r"test.tsv cannot be read"):
         interchange.read_beir(tmp_path)
-    run, qrels = {"q": {"b": 2.0, "a": 1.0}}, {"q": {"a": 1.0, "c": 1.0}}
-    interchange.write_trec(tmp_path / "a.run", run, "mine")
-    interchange.write_trec(tmp_path / "qrels.txt", qrels)
-    assert (tmp_path / "a.run").read_text() == "q Q0 b 1 2.000000 mine\nq Q0 a 2 1.000000 mine\n"
-    assert interchange.read_trec(tmp_path / "a.run") == run and interchange.read_trec(tmp_path / "qrels.txt") == qrels
-    assert interchange.recall(run, qrels) == {"q": 0.5} and interchange.recall(run, qrels, 1) == {"q": 0.0}
 
 
 def test_rankings_and_logs_of_inspect_go_out_and_come_back(place: Path, wb: Workbench) -> None:

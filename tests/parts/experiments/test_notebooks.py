@@ -11,13 +11,11 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import nbformat
 import pytest
 import yaml
@@ -64,13 +62,6 @@ def test_parameters_and_results_of_a_notebook_are_checked(tmp_path: Path) -> Non
     (tmp_path / "n.ipynb").write_text("not json")
     with pytest.raises(WorkbenchError, match="cannot be read"):
         results(tmp_path / "n.ipynb")
-    outputs = [
-        nbformat.v4.new_output("display_data", {"application/json": n}, metadata={"workbench": {"name": "n"}})
-        for n in (1, 2)
-    ]
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=outputs)])
-    nbformat.write(book, tmp_path / "n.ipynb")
-    assert results(tmp_path / "n.ipynb") == {"n": 2}
 
 
 @pytest.mark.parametrize(
@@ -241,73 +232,46 @@ def test_papermill_runs_a_notebook_with_other_parameters_and_recorded_decisions(
     assert found["decisions"] == ["approve", "reject"] and found["stop_reason"] == "stopped_by_reviewer"
 
 
-Api = Callable[..., Any]
-
-
-@pytest.fixture
-def api(tmp_path: Path, project: Path) -> Iterator[Api]:
-    """A Jupyter server with the scheduler over a folder that has our notebook in it."""
+@pytest.mark.slow
+def test_a_job_of_the_scheduler_runs_a_notebook_with_parameters(workspace: Path, project: Path, tmp_path: Path) -> None:
     pytest.importorskip("jupyter_scheduler", reason="make apart installs it")
-    port = free_port()
     (tmp_path / "ask.ipynb").write_bytes((project / "experiments" / "ask.ipynb").read_bytes())
     command = [
-        sys.executable, "-m", "jupyter_server", "--allow-root", f"--port={port}", "--IdentityProvider.token=secret",
-        f"--ServerApp.root_dir={tmp_path}", "--ServerApp.jpserver_extensions={'jupyter_scheduler': True}",
+        sys.executable, "-m", "jupyter_server", "--allow-root", f"--port={(port := free_port())}",
+        "--IdentityProvider.token=secret", f"--ServerApp.root_dir={tmp_path}",
+        "--ServerApp.jpserver_extensions={'jupyter_scheduler': True}",
         f"--SchedulerApp.db_url=sqlite:///{tmp_path / 'jobs.sqlite'}",
     ]  # fmt: skip
+    values = {"workspace": str(workspace), "corpus": str(project / "data" / "films.jsonl")}
+    job = {
+        "name": "nightly", "input_uri": "ask.ipynb", "runtime_environment_name": "python3", "output_formats": ["ipynb"],
+        "parameters": {**{name: repr(value) for name, value in values.items()}, "max_iterations": "1"},
+    }  # fmt: skip
+    address = {"base_url": f"http://127.0.0.1:{port}/scheduler", "headers": {"Authorization": "token secret"}}
     environment = {**os.environ, "JUPYTER_DATA_DIR": str(tmp_path / "jupyter")}
     server = subprocess.Popen(command, cwd=tmp_path, env=environment)
-
-    def call(path: str, body: Any = None) -> Any:
-        headers = {"Authorization": "token secret", "Content-Type": "application/json"}
-        url, data = f"http://127.0.0.1:{port}/scheduler/{path}", json.dumps(body).encode() if body else None
-        request = urllib.request.Request(url, data, headers)
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return json.loads(response.read() or "null")
-
-    def answers() -> bool:
-        with suppress(urllib.error.URLError):
-            return call("config") is not None
-        return False
-
     try:
-        until(answers, 180)
-        yield call
+        with httpx.Client(**address, timeout=30, trust_env=False) as client:
+
+            def answers() -> bool:
+                with suppress(httpx.TransportError):
+                    return client.get("config").is_success
+                return False
+
+            until(answers, 180)
+            number = client.post("jobs", json=job).json()["job_id"]
+            ended = until(lambda: (row := client.get(f"jobs/{number}").json())["status"] in ENDED and row, 180)
+            assert ended["status"] == "COMPLETED", ended["status_message"]
+            client.get(f"jobs/{number}/download_files")
+            [output] = until(lambda: [*(tmp_path / "jobs").rglob("ask-*.ipynb")])
+            found = results(output)
+            assert found["status"] == "done" and found["titles"] and found["iterations"] == 1
     finally:
         server.terminate()
         server.wait(30)
 
 
-@pytest.mark.slow
-def test_a_job_of_the_scheduler_runs_a_notebook_with_parameters(api, workspace, project, tmp_path):
-    job = {
-        "name": "nightly",
-        "input_uri": "ask.ipynb",
-        "runtime_environment_name": "python3",
-        "output_formats": ["ipynb"],
-        "parameters": {  # each is Python that the scheduler writes into a cell
-            "workspace": repr(str(workspace)), "corpus": repr(str(project / "data" / "films.jsonl")),
-            "max_iterations": "1",
-        },
-    }  # fmt: skip
-
-    def run(**changes: Any) -> Any:
-        """Wait for the end of a job, and return it with the notebook that it left."""
-        parameters = {**job["parameters"], **changes}  # type: ignore[dict-item]
-        number = api("jobs", {**job, "parameters": parameters})["job_id"]
-        ended = until(lambda: (row := api(f"jobs/{number}"))["status"] in ("COMPLETED", "FAILED") and row, 180)
-        api(f"jobs/{number}/download_files")
-        (output,) = until(
-            lambda: [p for p in (tmp_path / "jobs").rglob("*.ipynb") if number in str(p) and "ask-" in p.name]
-        )
-        return ended, output
-
-    ended, output = run()
-    assert ended["status"] == "COMPLETED", ended["status_message"]
-    found = results(output)
-    assert found["status"] == "done" and found["titles"] and found["iterations"] == 1
-    ended, _ = run(top_k="1")  # which the notebook does not declare
-    assert ended["status"] == "FAILED" and "no parameter 'top_k'. Known: experiment: str" in ended["status_message"]
+ENDED = ("COMPLETED", "FAILED")
 
 
 @pytest.mark.full

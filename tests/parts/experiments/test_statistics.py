@@ -6,22 +6,18 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from tests.parts.experiments.test_experiments import opened
-from workbench.parts.evaluate.why import hiddenness
 from workbench.parts.experiments import statistics
 from workbench.parts.experiments.statistics import (
     detectable,
     differences,
     error_of_look,
-    interval,
     live_differences,
-    permutation_p,
 )
 from workbench.session import Workbench
 from workbench.settings import model_name
@@ -55,24 +51,6 @@ def test_a_difference_is_claimed_where_the_questions_show_it() -> None:
     assert few.decision == "better" and few.low == 100
     alike = differences({"a": scores([1.0] * 30), "b": scores([1.0] * 30)}, "a", 20)["b"]
     assert alike.decision.startswith("not decided")
-
-
-def drawn(sets: int) -> Iterator[np.ndarray]:
-    """Differences of so many data sets: of 5 to 60 questions, with few and many ties."""
-    random = np.random.default_rng(1)
-    for number in range(sets):
-        n, ties = (5, 9, 20, 60)[number % 4], (0.2, 0.8)[number // 4 % 2]
-        yield np.where(random.random(n) < ties, 0.0, random.choice([-1.0, -0.5, 0.5, 1.0, 1.0], n))
-
-
-def test_evalstats_says_the_same_of_200_data_sets() -> None:
-    paired = pytest.importorskip("evalstats.core.paired", reason="evalstats is not installed; it needs matplotlib")
-    for values in (values for values in drawn(200) if values.any()):
-        table, random = np.array([values, np.zeros(len(values))]), np.random.default_rng(6)
-        theirs = paired.pairwise_differences(table, 0, 1, method="permutation", n_bootstrap=4_999, rng=random)
-        assert permutation_p(np.c_[values, np.ones(len(values))]) == pytest.approx(theirs.p_value, abs=0.035), values
-        ours, ends = np.array(interval(values, np.ones(len(values)), 0.95)), [theirs.ci_low, theirs.ci_high]
-        assert ours == pytest.approx(100 * np.array(ends), abs=200 / len(values) + 1), values
 
 
 def test_looks_spend_the_error_and_see_what_is_large() -> None:
@@ -138,10 +116,10 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
         {**WRITER, "merge_max_characters": 150}, "beyond the prompt", "merge_max_characters="
     ),
     "a plan that a person rejected": (
-        {"decisions": [{"point": "plan", "action": "reject", "who": "ann"}]}, "lost by a decision", "approve "
+        {"reviewer": [{"point": "plan", "action": "reject", "who": "ann"}]}, "lost by a decision", "approve "
     ),
     "a plan that a person changed": (
-        {"decisions": [{"point": "plan", "action": "edit", "who": "ann", "edits": {"plan": sought("lighthouse")}}],
+        {"reviewer": [{"point": "plan", "action": "edit", "who": "ann", "edits": {"plan": sought("lighthouse")}}],
          "max_iterations": 1},
         "lost by a decision", "approve ",
     ),
@@ -156,40 +134,13 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
 }  # fmt: skip
 
 
-def filled(value: Any, **names: str) -> Any:
-    if isinstance(value, dict):
-        return {key: filled(inner, **names) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [filled(inner, **names) for inner in value]
-    return value.format(**names) if isinstance(value, str) else value
-
-
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_place_of_36_planted_losses_is_named_and_the_smallest_change_mends_it(bases: Workbench, fault: str) -> None:
+def test_the_place_of_a_planted_loss_is_named_and_the_smallest_change_mends_it(bases: Workbench, fault: str) -> None:
     planted, place, change = FAULTS[fault]
-    others = dict(zip(BUILDERS, [*list(BUILDERS)[1:], next(iter(BUILDERS))], strict=True))
-    named = list[str]()
-    for mill, other in others.items():
-        question = {"id": mill, "question": f"Who built {mill} Mill?", "answer": BUILDERS[mill]}
-        question |= {"gold": [f"{mill}_gold.md"]}
-        base = filled(planted, mill=mill, other=other)
-        if "decisions" in base:
-            base["reviewer"] = base.pop("decisions")
-        kb = base.pop("kb", "all")
-        done = bases.experiments.run({"name": "planted", "kb": kb, "questions": [question], "base": base})
-        table = done.why(fix=True)
-        assert len(table) == 1, (fault, mill, done.to_frame().T)
-        row = table.iloc[0]
-        named.append(row["lost"])
-        assert row["document"] == f"{mill}_gold.md"
-        assert row["mended_by"].startswith(change) and bool(row["mended_by"]) == bool(change), (mill, row["mended_by"])
-        if change:
-            assert BUILDERS[mill] in bases.run(row["mended_run"]).answer
-    assert named == [place] * 4, "all of them, where 27 of 30 are asked for"
-
-
-def test_a_document_is_hidden_as_far_as_both_rankings_have_others_before_it(bases: Workbench) -> None:
-    base = bases.knowledge.get("all")
-    first = hiddenness("Moss Mill is liked", ["Moss_nearer.md"], base)
-    second = hiddenness("Who built Moss Mill?", ["Moss_gold.md"], base)
-    assert first == 0 and 0 < second < 0.5 < hiddenness("lighthouse keeper", ["nowhere.md"], base) == 1
+    question = {"id": "moss", "question": "Who built Moss Mill?", "answer": "Ann Lee", "gold": ["Moss_gold.md"]}
+    sweep = {"name": "planted", "kb": planted.get("kb", "all"), "questions": [question]}
+    base = {name: value for name, value in planted.items() if name != "kb"}
+    [row] = bases.experiments.run({**sweep, "base": base}).why(fix=True).to_dict("records")
+    assert (row["lost"], row["document"]) == (place, "Moss_gold.md")
+    assert row["mended_by"].startswith(change) and bool(row["mended_by"]) == bool(change), row["mended_by"]
+    assert not change or "Ann Lee" in bases.run(row["mended_run"]).answer

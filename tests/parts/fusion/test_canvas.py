@@ -14,11 +14,7 @@ from workbench.cli import main
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion import canvas as reading
-from workbench.parts.fusion.drawing import _lines, _patch, _words, work_blocks
-from workbench.parts.fusion.routing import ways
 from workbench.session import Workbench
-from workbench.views.drawing import Patch, width
-from workbench.views.labels import Labels
 
 
 def node(node_id, text="", x=0, y=0, width=200, height=80, **more):
@@ -152,16 +148,12 @@ def test_links_and_hostile_text_are_only_text(folder, monkeypatch):
     [
         ([node("a", "x")], [edge("a", "zz")], "edge 'a-zz' has toNode 'zz', which is no usable node", 1),
         ([node("a", "x"), node("a", "y")], [], "node 'a' is there twice, and the first is kept", 1),
-        ([node("a", "x"), {}], [], "node number 2 has no id", 1),
         ([7, node("a", "x")], [], "node number 1 has no id", 1),
         ([node("a" * 500, "x")], [], "more than 400 characters", 0),
         ([{**node("a"), "type": "video"}], [], "has type 'video': use one of text, file, link, group", 0),
-        ([{**node("a"), "text": 7}], [], "has text 7: a text node needs a text there", 0),
         ([node("a", "x", x="1")], [], "has x '1': a number of pixels is needed", 0),
         ([node("a", "x", x=float("nan"))], [], "has x nan", 0),
-        ([node("a", "x", width=-1)], [], "has width -1: it must not be negative", 0),
         ([node("a", "x", color="mauve")], [], "has color 'mauve', which is ignored: use 1 to 6", 1),
-        ([node("a", "x")], [edge("a", "a", fromSide="up")], "has fromSide 'up', which is ignored: use one of top", 1),
         (
             [node("a", "A", type="group"), node("b", "B", type="group")], [],
             "group 'b' covers just what group 'a' covers, so that each would hold the other", 2,
@@ -212,27 +204,10 @@ def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
     assert "<img" not in page and "<b>" not in page and "\u202e" not in page
     assert page.count("&lt;img src=x") >= 4 and "border-color:#abcdef" in page and "marker-end" in page
     assert "edge 'l-zz' has toNode 'zz'" in str(shown) and "3 nodes" in str(shown)
-    many = desk.canvas(write(folder, [node(f"n{n}", "x", n) for n in range(1200)]))
-    assert "200 nodes and edges are not drawn" in many._repr_html_()
 
 
 SAMPLES = Path(__file__).resolve().parents[3] / "data" / "canvases"
 MATHS, LEAF = SAMPLES / "离散数学.canvas", SAMPLES / "photosynthesis.canvas"
-
-
-@pytest.mark.parametrize("path", [MATHS, LEAF], ids=["maths", "leaf"])
-def test_no_edge_runs_over_a_node_and_each_label_is_on_its_line_and_over_no_node_or_label(path):
-    canvas = reading.Canvas(path.read_text(encoding="utf-8"))
-    cards = [_patch(node, 3) for node in canvas.nodes.values() if node["type"] != "group"]
-    routes = [(canvas.edges[i], way) for i, way in ways(canvas.edges.values(), canvas.nodes, cards, 3).items()]
-    assert not [1 for _, way in routes for line in _lines(way, 0) for card in cards if line.meets(card)]
-    words = list(_words(routes, cards, 3))
-    lines = [(edge.get("label"), line) for edge, way in routes for line in _lines(way, 9)]
-    on_line = [any(own == label and Patch(*at, 1, 1).meets(line) for own, line in lines) for at, label, _ in words]
-    assert all(on_line) and len(words) > 0.7 * sum(bool(edge.get("label")) for edge, _ in routes)
-    labels = [Patch(*at, width(label, 11) * 3, 9 * 3) for at, label, far in words if not far]
-    assert not [1 for label in labels for card in cards if label.meets(card)]
-    assert not [1 for label in labels for other in labels if other is not label and label.meets(other)]
 
 
 def found(desk, path, operation, *nodes):
@@ -245,13 +220,11 @@ def kinds(entry):
 
 
 def test_decomposition_and_explanation_go_along_the_edges(desk):
-    entry = found(desk, MATHS, "decomposition", "shuang-she", "g-rel")
+    entry = found(desk, MATHS, "decomposition", "shuang-she")
     rows = entry["shuang-she"]["rows"]
     before = [row["node"] for row in rows if row["kind"] == "presupposes"]
     assert before == ["ji-he", "di-ka-er", "guan-xi", "han-shu", "dan-she", "man-she"]  # 函数 —是一种→ 二元关系
     assert rows[0]["text"] == "什么是“集合”？" and rows[0]["because"].endswith("函数 —性质→ 单射 —用于定义→ 双射")
-    parts = {row["node"] for row in entry["g-rel"]["rows"]}
-    assert parts == {"guan-xi", "deng-jia", "pian-xu", "zi-fan", "hua-fen"}
     calvin = {row["node"]: row["kind"] for row in found(desk, LEAF, "decomposition", "calvin")["calvin"]["rows"]}
     # «depends on» leads to what comes first
     assert calvin["light"] == calvin["rubisco"] == "presupposes" and "sugar" not in calvin
@@ -265,20 +238,13 @@ def test_decomposition_and_explanation_go_along_the_edges(desk):
 def test_without_a_model_nothing_is_judged_and_what_differs_is_shown(desk):
     entries = found(desk, LEAF, "scoring")  # without nodes: the learner's answers
     assert list(entries) == ["answer-light", "answer-calvin"] and entries["answer-light"]["score"] is None
-    worked = [found(desk, LEAF, "verification", "answer-light", "answer-calvin"), entries]
-    worked.append(found(desk, MATHS, "verification", "da-deng-jia", "da-mi-ji"))
-    rows = {row["text"]: row for each in worked for entry in each.values() for row in entry["rows"]}
+    worked = found(desk, LEAF, "verification", "answer-light", "answer-calvin")
+    rows = {row["text"]: row for entry in worked.values() for row in entry["rows"]}
     assert {row["kind"] for row in rows.values()} == {"unjudged"}
     oxygen = rows["The oxygen that is released comes from carbon dioxide."]
     assert oxygen["node"] == "split" and "the oxygen is released" in oxygen["because"], "the best by the ranking"
     assert "words found: 3 of 8 · not found: that, comes from carbon dioxide" in oxygen["because"]
     assert "a negation in only one of the two" in rows["The Calvin cycle never uses ATP."]["because"]
-    assert "negation" not in rows["It uses ATP and NADPH to make sugar from carbon dioxide."]["because"]
-    assert "数字：此处 6，该处 2、8" in rows["有3个元素的集合，幂集有6个元素。"]["because"]
-    swapped = rows["等价关系是自反的和对称的二元关系，但不是传递的。"]
-    assert swapped["node"] == "deng-jia" and swapped["because"].endswith("没有：但不是 · 两句中只有一句有否定词")
-    [table] = work_blocks("verification", list(worked[2].values()), Labels("zh"))
-    assert table.title == "核对 · 未判断 4"
     assert kinds(found(desk, LEAF, "verification", "site")["site"]) == {}
 
 
@@ -293,13 +259,6 @@ def test_the_model_of_the_checker_judges(desk, tmp_path):
         assert {n["color"] for i, n in copied.nodes.items() if i.startswith("wb-text")} == {"1"}
         scored = found(wb, LEAF, "scoring", "answer-calvin")["answer-calvin"]
         assert [row["kind"] for row in scored["rows"]] == ["missing", "partly", "covered"]
-
-
-def test_a_review_begins_with_what_is_least_found_and_ends_with_what_states_nothing(desk):
-    entries = list(found(desk, LEAF, "review").values())
-    silent = [bool(entry["note"]) for entry in entries]
-    assert silent == sorted(silent) and silent[-1] and not silent[0]
-    assert entries[0]["node"] == "factors" and {entry["score"] for entry in entries} == {None}
 
 
 def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):

@@ -136,20 +136,6 @@ def test_an_edit_holds_only_what_changed(shared_wb: Workbench) -> None:
     assert run.decisions[2]["action"] == "approve", "an edit that changes nothing"
 
 
-def test_the_middleware_s_shape_from_an_editor_of_strings(shared_wb: Workbench) -> None:
-    """The newest inbox reads the middleware's request, and sends all of it back as strings, signals too."""
-    run = shared_wb.ask(QUESTION, kb="film", review=["reflect"])
-    shown = run.review["action_requests"][0]["args"]  # type: ignore[index]
-    args = {name: _as_written(value) for name, value in shown.items() if value is not None}
-    args["rewrite_query"] = "Ang Lee fathers"
-    action = {"name": "reflect", "args": {**args, "should_continue": "true"}}
-    run.answer_review({"decisions": [{"type": "edit", "edited_action": action}]})
-    edits = run.decisions[0]["edits"]
-    assert edits["rewrite_query"] == "Ang Lee fathers" and edits["should_continue"] is True
-    assert not set(edits) & {"signals", "reasoning", "current_iteration"}
-    assert len(run.records) > 3
-
-
 WRONG = [
     ([{"type": "agree", "args": None}], "accept, edit, response, ignore"),
     ([{"type": "response", "args": None}], "text"),

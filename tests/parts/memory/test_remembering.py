@@ -23,7 +23,7 @@ from workbench.errors import ModelError, WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.preferences import read_preferences
 from workbench.parts.memory.recall import by_rules
-from workbench.parts.memory.service import Recalling, bring_up, find_store
+from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.runs.recording import debug_events
@@ -258,34 +258,25 @@ CONVERSATIONS = [
     # what is asked to be remembered answers the person's question
     ["remember that I live in Oslo", "Noted", "Where do I live?", "“I live in Oslo”"],
     ["请记住我住在奥斯陆。", "记住了", "我住在哪里？", "“我住在奥斯陆”"],
-    ["Remember that I am in Oslo.", "Noted", "Remember that I live in Rome.", "", "Where do I live?", "live in Rome"],
     # the newest note on one thing holds
     ["I love Chinese food.", "Noted", "I hate Chinese food.", "Noted", "Do I like Chinese food?", "I hate Chinese"],
     ["Remember that I live in Osaka.", "", "Remember that I live in Rome.", "", "Where do I live?", "!Osaka"],
-    ["Remember that my tea is oolong.", "", "Remember that my tea is jasmine.", "", "What is my tea?", "!oolong"],
-    ["记住我住在成都", "", "记住我住在杭州", "", "我住在哪里？", "!成都"],
     ["My name is Rhea. Please call me Ray.", "Noted", "What is my name?", "Ray"],
     ["我叫小安。", "记住了", "我叫什么？", "小安", "What is my name?", "小安"],
     ["I love horror.", "", "I don't like horror any more.", "", "What films do I like?", "!I love horror"],
     # a preference is obeyed where it does not go against the question
     ["I like comedy.", "", "Recommend some films.", "Cold Soup"],
-    ["I like comedy.", "", "Recommend some films.", "!The Long Dark"],
     ["I don't like horror.", "", "Recommend a horror film.", "The Long Dark"],
-    # and no question leans on it
-    ["I like comedy.", "", "How many films are there?", "3 documents"],
     # likes are asked for in the first person
     ["I like westerns.", "", "What kind of films do I like?", "“I like westerns”"],
     ["我喜欢科幻片。", "", "我喜欢什么类型的电影？", "“我喜欢科幻片”"],
     ["What kind of films do I like?", "Nothing of that is noted"],
-    ["I do not like long answers.", "", "What kind of answers do I like?", "“I do not like long answers”"],
     # the conversation is asked only where the question says so
     ["Who wrote Cold Soup?", "", "What did I ask about Cold Soup?", "You asked on"],
     ["I don't like horror films.", "", "What did I say about horror?", "“I don't like horror films.”"],
-    ["What did I say about opera?", "Nothing in this conversation is about “opera”."],
     ["我说过关于京剧的什么？", "在这段对话里没有找到"],
     # and the rest of a message is answered
     ["I don't like horror. Which films are there?", "Paper Boats"],
-    ["I don't like horror, recommend something else.", "Noted: I don't like horror."],
 ]
 
 
@@ -313,14 +304,9 @@ def test_what_an_answer_said_is_quoted_and_never_the_question(bench):
 
 
 ORDINARY = [
-    "What was agreed on 3 May?", "Which films were made before 2003?", "Was the mill owned by Ann Lee before?",
-    "2003年之前上映的电影有哪些？", "刚刚上映的电影有哪些？", "How do I reset the kiln?", "Do I need a permit?",
-    "Am I allowed to open the kiln at night?", "Where can I find the manual?", "我怎么重置窑炉？",
-    "I want to know who built the mill.", "I'd like a film about rivers.", "I am looking for papers on whales.",
-    "I have a question about kilns.", "I like it when it rains", "I liked Paper Boats, what next?",
-    "My pump is leaking.", "Remember the Titans", "Call me back later", "Who will forget The Long Dark?",
-    "Forget about Paris, which films are from 2005?", "我想看一部喜剧", "我叫了外卖", "喜欢这部电影的人还喜欢什么",
-    "He said that he likes tea.",
+    "What was agreed on 3 May?", "2003年之前上映的电影有哪些？", "How do I reset the kiln?", "我怎么重置窑炉？",
+    "I'd like a film about rivers.", "I like it when it rains", "Remember the Titans", "喜欢这部电影的人还喜欢什么",
+    "Forget about Paris, which films are from 2005?", "He said that he likes tea.",
 ]  # fmt: skip
 
 
@@ -368,23 +354,6 @@ def test_what_does_not_hold_any_more_is_in_no_prompt_and_in_no_newer_summary(ben
         assert not any(old in text for text in prompt), prompt
     summary = find_store(wb).get_summary(run.row["conversation_id"])["summary"]
     assert old not in summary and 1 <= len(summary.splitlines()) <= 3 and not summary.startswith("{")
-
-
-def test_a_summary_that_a_model_made_leaves_the_prompt_when_what_it_may_say_has_ended(bench):
-    wb = bench(summary_from=90, history_window=2)
-    run = wb.ask("Remember that I live in Leeds.", kb="general", session="s")
-    wb._work.loop.settle(10)
-    store, conversation = find_store(wb), run.row["conversation_id"]
-    store.save_summary(conversation, "They live in Leeds.", 0, author="openai:m")
-    [memory] = store.memories("default")
-
-    def recalled():
-        return wb.ports().memory.recall("?", user_id="default", conversation_id=conversation)["summary"]
-
-    assert recalled()["summary"] == "They live in Leeds."
-    wb.memory.invalidate(memory["id"], "moved")
-    assert recalled() is None
-    assert wb.call(bring_up(wb.ports(), store, conversation, "default")) and recalled()["summary"] == ""
 
 
 Make = Callable[..., Workbench]

@@ -273,20 +273,6 @@ class Chat(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-class Plain(TypedDict):
-    messages: Annotated[list[dict[str, str]], operator.add]
-
-
-def plain_messages() -> Any:
-    """Messages are dicts, as an OpenAI client takes them."""
-
-    def reply(state: Plain) -> Any:
-        executed["reply"] += 1
-        return {"messages": [{"role": "assistant", "content": state["messages"][-1]["content"].upper()}]}
-
-    return line(("reply", reply), schema=Plain)
-
-
 def with_store() -> Any:
     def chat(state: Chat, runtime: Runtime[Any]) -> Any:
         executed["chat"] += 1
@@ -443,15 +429,6 @@ def middleware() -> Any:
     return create_agent(Scripted(), [search], middleware=[HumanInTheLoopMiddleware(interrupt_on={"search": True})])
 
 
-def langgraph_supervisor() -> Any:
-    """The package's supervisor of two agents of LangChain."""
-    import langgraph_supervisor as package
-    from langchain.agents import create_agent
-
-    agents = [create_agent(Scripted(), [search], name=name) for name in ("one", "two")]
-    return package.create_supervisor(agents, model=Calling(name_of_tool="transfer_to_one")).compile()
-
-
 def langgraph_swarm() -> Any:
     """The package's swarm of two agents of LangChain."""
     import langgraph_swarm as package
@@ -494,7 +471,6 @@ KINDS: dict[str, Kind] = {
     "supervisor": Kind(supervisor, LOG),
     "deferred": Kind(deferred, LOG),
     "typed": Kind(typed, {"question": "why"}, [], {"context": Reader("Ann"), "config": style("short")}),
-    "plain_messages": Kind(plain_messages, {"messages": [{"role": "user", "content": "Moss Mill"}]}),
     "with_store": Kind(with_store, SAID),
     "breakpoint_before": Kind(breakpoint_before, LOG, [None]),
     "routed_by_a_model": Kind(routed_by_a_model, LOG),
@@ -506,6 +482,5 @@ KINDS: dict[str, Kind] = {
     "inbox": Kind(inbox, LOG, [[{"type": "accept", "args": None}]]),
     "middleware": Kind(middleware, SAID, [{"decisions": [{"type": "approve"}]}]),
     "defaults": Kind(defaults, LOG),
-    "langgraph_supervisor": Kind(langgraph_supervisor, SAID),
     "langgraph_swarm": Kind(langgraph_swarm, SAID),
 }

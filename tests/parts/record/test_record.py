@@ -14,19 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.memory import InMemoryCache
 from langgraph.errors import NodeInterrupt
-from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy, interrupt
 
 from tests import forked
-from tests.parts.record.graphs import KINDS, LOG, Kind, Log, executed, finish, line, review, search, step
+from tests.parts.record.graphs import KINDS, LOG, Kind, Log, executed, finish, line, review, step
 from tests.shelves import workbench
 from workbench.errors import RunError, WorkspaceFull
-from workbench.parts.record import langgraph_copy
 from workbench.parts.record.agent import RecordedGraph
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
@@ -169,17 +166,6 @@ def test_a_thread_continues_and_a_replay_of_its_second_run_begins_where_that_did
     assert plain(second.replay().state) == plain(second.state) and dict(executed) == before
     third = agent.ask({"messages": [("user", "three")]}, thread="t")
     assert third.messages[-1].content == "5 messages so far", "replays leave the thread as it was"
-
-
-def test_a_loop_that_gives_another_result_each_time_is_replayed_in_its_order(wb: Workbench) -> None:
-    def draw(state: Log) -> Any:
-        executed["draw"] += 1
-        return {"log": [f"{state['question']} {executed['draw']}"]}
-
-    graph = StateGraph(Log).add_node("draw", draw).add_edge(START, "draw")
-    graph.add_conditional_edges("draw", lambda state: "draw" if len(state["log"]) < 3 else END)
-    run = wb.record(graph.compile(), "loop").ask(LOG)
-    assert run.replay().state["log"] == run.state["log"] == ["Moss Mill 1", "Moss Mill 2", "Moss Mill 3"]
 
 
 @pytest.mark.parametrize("read", [lambda s: s | {}, lambda s: {} | s, lambda s: {**s}, dict, lambda s: s.copy(), len])
@@ -438,27 +424,6 @@ def test_what_an_object_holds_is_in_the_key_of_its_method(tmp_path, second):
         assert wb.run(run.run_id).fork().state["answer"] == "{} {}".format(*second)
 
 
-FIRST, SECOND = 1, 2
-
-
-def compared(state: dict) -> dict:
-    return {"answer": f"{FIRST} {SECOND}"}
-
-
-def test_code_is_all_that_it_reaches(monkeypatch):
-    before = langgraph_copy.code_version(compared)
-    monkeypatch.setitem(globals(), "FIRST", 2)
-    monkeypatch.setitem(globals(), "SECOND", 1)
-    assert langgraph_copy.code_version(compared) != before
-
-    def weigh(state: dict) -> list:
-        return [work(state) for work in works]
-
-    works = [Weighing(number, 1000 + number).work for number in range(30)]
-    found = {value.encode() for value in langgraph_copy.reachable(weigh) if isinstance(value, str)}  # none is kept
-    assert {b"second=%d" % (1000 + number) for number in range(30)} <= found
-
-
 def test_a_node_that_raises_its_question_asks_again_until_its_state_is_another(tmp_path):
     def check(state: dict) -> dict:
         if len(state["question"]) > 5:
@@ -472,48 +437,6 @@ def test_a_node_that_raises_its_question_asks_again_until_its_state_is_another(t
             assert run.answer("go on").status == "paused" and run.questions[0].value == "too long"
         assert run.resume().status == "paused" and len(run.effects) == 3
         assert run.fork("check/1", state={"question": "hi"}).replay().state["answer"] == "hi"
-
-
-def test_of_two_nodes_that_raise_their_questions_the_one_that_is_answered_runs_again(tmp_path):
-    def check(name: str) -> Any:
-        def node(state: Log) -> Any:
-            executed[name] += 1
-            if executed[name] == 1:
-                raise NodeInterrupt("too long")
-            return {"log": [name]}
-
-        return node
-
-    graph = StateGraph(Log).add_node("left", check("left")).add_node("right", check("right"))
-    graph.add_node("ask", lambda state: {"log": [interrupt("ask")]})
-    for name in ("left", "right", "ask"):
-        graph.add_edge(START, name)
-    with Workbench.open(tmp_path) as wb:
-        run = wb.record(graph.compile(), "raising").ask(LOG)
-        names = {question.at: question.id for question in run.questions}
-        run.answer({names["right/1"]: None, names["ask/1"]: "a"})
-        assert executed == {"left": 1, "right": 2} and [q.at for q in run.questions] == ["left/1"]
-        assert run.answer(None).state["log"] == ["a", "left", "right"]
-
-
-@pytest.mark.parametrize("kind", ["plain", "async"])
-def test_what_wraps_the_calls_of_tools_runs_with_the_call_and_comes_from_the_tape_with_it(wb, kind):
-    def loud(request: Any, execute: Any) -> Any:
-        executed["loud"] += 1
-        message = execute(request)
-        return message.model_copy(update={"content": message.content.upper()})
-
-    async def aloud(request: Any, execute: Any) -> Any:
-        message = await execute(request)
-        return loud(request, lambda _: message)
-
-    wrap: Any = {"wrap_tool_call": loud} if kind == "plain" else {"awrap_tool_call": aloud}
-    node = ToolNode([search], **wrap)
-    call = AIMessage("", tool_calls=[{"name": "search", "args": {"query": "Moss Mill"}, "id": "1"}])
-    run = wb.record(line(("tools", node), schema=MessagesState), f"wrapped {kind}").ask({"messages": [call]})
-    assert run.messages[-1].content == "MOSS MILL WAS BUILT BY ANN LEE." and executed == {"search": 1, "loud": 1}
-    assert run.replay().messages[-1].content == run.messages[-1].content and executed["loud"] == 1
-    assert run.fork(at="tools/1:search/1", result="By hand.").messages[-1].content == "By hand."
 
 
 def test_a_node_that_asks_before_and_after_a_graph_that_asks_gets_each_answer(wb: Workbench) -> None:

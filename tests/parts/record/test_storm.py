@@ -14,7 +14,7 @@ import pytest
 from tests import forked
 from tests.parts.record.graphs import KINDS
 from tests.parts.record.test_record import finished
-from tests.soak import BOUNDS, Curve, held
+from tests.soak import growing
 from workbench.parts.record.digests import plain
 from workbench.session import Workbench
 
@@ -107,16 +107,11 @@ def test_memory_is_flat_over_3000_runs(tmp_path: Path) -> None:
     names = ("plain", "react", "map_reduce", "subgraph_called", "tasks", "with_memory")
     with Workbench.open(tmp_path) as wb:
         agents = {name: wb.record(KINDS[name].build(), name) for name in names}
-        curves: dict[str, Curve] = {}
-        for number in range(3000):  # over the first 1,500 the caches of SQLite still grow, in steps of 1.5 MB
+
+        def work(number: int) -> None:
             name = names[number % len(names)]
             run = finished(agents[name], KINDS[name])
             if number % 10 == 0:
                 run.replay()
-            if number % 20 == 19:
-                for what, value in held(tmp_path):
-                    curve = curves.setdefault(what, Curve(what))
-                    curve.runs.append(number)
-                    curve.values.append(value)
-    for what, bound in BOUNDS.items():
-        assert curves[what].slope() < bound, f"{what}: {curves[what].slope():.2f} of {curves[what].values}"
+
+        assert growing(tmp_path, work, 3000) == []

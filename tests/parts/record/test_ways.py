@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.globals import set_llm_cache
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
@@ -27,9 +26,8 @@ from pydantic import BaseModel
 
 from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, line, style
 from tests.parts.record.test_record import finished
-from tests.shelves import corpus, workbench
+from tests.shelves import workbench
 from workbench.errors import CapsuleError, InvalidAnswer, NotPaused, RunError
-from workbench.parts.evaluate.retrieval import eval_retrieval
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import Recorder
@@ -284,13 +282,6 @@ APPROVAL = {"type": "tool_approval", "name": "search", "args": {"query": "Mill"}
 TWO = {"action_requests": [{"name": "a", "args": {"x": 1}}, {"name": "b", "args": {"y": 2}}]}
 
 
-def test_one_decision_on_several_calls_is_one_that_each_allows() -> None:
-    configs = [{"allowed_decisions": ["approve", "edit"], "args_schema": PEOPLE}, {"allowed_decisions": ["approve"]}]
-    question = Question("id", "model/1", {**TWO, "review_configs": configs}, None)
-    [config] = question.request["review_configs"]
-    assert config["allowed_decisions"] == ["approve"] and list(config["args_schema"]["properties"]) == ["1 a", "2 b"]
-
-
 @pytest.mark.parametrize(
     ("value", "schema", "filled", "answer"),
     [
@@ -445,22 +436,6 @@ def test_a_graph_is_named_counted_and_played_with_each_answer(wb, tmp_path, monk
         wb.record(lambda: None)
 
 
-def test_the_documents_of_a_recorded_graph_are_measured_like_a_tool(wb: Workbench, tmp_path: Path) -> None:
-    wb.add_knowledge("film", [corpus(tmp_path / "film.jsonl", 6)])
-    base = wb.knowledge.get("film")
-
-    def find(state: Log) -> Any:
-        hits = base.search("words", state["question"], 5)
-        passages = base.passages([chunk for chunk, _ in hits])
-        return {"answer": [Document(p["text"], id=p["doc_id"]) for p in passages]}
-
-    questions = tmp_path / "questions.jsonl"
-    gold = base.passages([base.search("words", "Film 3", 1)[0][0]])[0]["doc_id"]
-    questions.write_text(json.dumps({"id": "1", "question": "Who directed Film 3?", "gold": [gold]}))
-    table = eval_retrieval(wb, "film", questions, tools=[wb.record(line(("find", find)), "finder")], cuts=(1, 5))
-    assert table["tools"]["finder"]["R@5"] == table["tools"]["bm25"]["R@5"] == 100.0
-
-
 @pytest.mark.parametrize("name", ["plain", "three_deep", "subgraph_called"])
 def test_a_question_that_is_asked_again_after_a_kill_takes_its_answer(tmp_path: Path, name: str) -> None:
     kind = KINDS[name]
@@ -497,16 +472,6 @@ def test_a_trace_is_a_run_that_is_seen_and_compared_and_never_replayed(wb, tmp_p
     for again in (run.replay, lambda: run.fork(input={}), lambda: run.dag):
         with pytest.raises(RunError, match="trace of another tool"):
             again()
-
-
-def test_a_span_is_a_run_with_its_failure_and_evidence(wb, tmp_path):
-    span = EXPORTS["opentelemetry"]["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
-    (tmp_path / "spans.json").write_text(json.dumps([{**span, "status": {"code": 2, "message": "no more quota"}}]))
-    [run] = wb.read_traces(tmp_path / "spans.json")
-    assert (run.status, run.error) == ("failed", "no more quota")
-    (tmp_path / "spans.json").write_text(json.dumps(EXPORTS["opentelemetry"]))
-    [run] = wb.read_traces(tmp_path / "spans.json")
-    assert [(piece["result_id"], piece["score"]) for piece in run.evidence] == [("mill", 0.9)]
 
 
 BROKEN = [

@@ -9,8 +9,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from tests.servers import free_port
+from tests.servers import free_port, until
 from tests.shelves import noted
 from workbench.errors import InvalidAnswer, RunError, WorkbenchError
 
@@ -171,24 +171,22 @@ def server(project: Path, folder: Path, tmp_path: Path) -> Iterator[str]:
     log = tmp_path / "log"
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=out, stderr=out)
+
+    def answers() -> bool:
+        assert process.poll() is None, log.read_text()
+        with suppress(httpx.HTTPError):
+            return httpx.get(f"{url}/ok", timeout=1).is_success
+        return False
+
     try:
-        for _ in range(300):
-            try:
-                if httpx.get(f"{url}/ok", timeout=1).status_code == 200:
-                    break
-            except httpx.HTTPError:
-                assert process.poll() is None, log.read_text()
-                time.sleep(0.1)
-        else:
-            raise AssertionError(log.read_text())
+        until(answers)
         yield url
     finally:
         process.send_signal(signal.SIGINT)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -30,7 +29,6 @@ from workbench.errors import SettingsError, WorkspaceError
 from workbench.parts.serve import http, metrics, spans
 from workbench.runs.recording import recorded
 from workbench.session import Workbench
-from workbench.settings import Settings
 
 QUESTION = "When was the Aldermoor kiln built?"
 ANSWER = "The Aldermoor kiln was built in 1993 [1]."
@@ -382,25 +380,6 @@ def test_a_client_that_goes_away_leaves_a_run_that_resumes(folder) -> None:
     assert [(m["role"], m["partial"]) for m in whole] == [("user", False), ("assistant", False)]
 
 
-def test_two_streams_at_once_are_each_their_own(folder) -> None:
-    def respond(request: dict[str, Any]) -> Reply:
-        whose = "Ann" if "Ann asks" in json.dumps(request) else "Bob"
-        return Reply([f"{whose}: in 1993 [1].", " More."], delay_s=0.05, endless=whose == "Ann")
-
-    def asking(user: str) -> dict[str, Any]:
-        return {**ANN, "user_id": user, "message": f"{user} asks: when was the Aldermoor kiln built?"}
-
-    with scripted_server() as model, served(folder, **scripted(model.url)) as (client, _):
-        model.respond = respond
-        with client.stream("POST", "/api/v1/chat/stream", json=asking("Ann")) as stream:
-            lines = (line for line in stream.iter_lines() if '"token"' in line)
-            first = [next(lines), next(lines)]
-            bob = frames(client.post("/api/v1/chat/stream", json=asking("Bob")).text)
-            later = next(lines)  # hers still comes, after all of his
-    assert [json.loads(line[6:])["content"] for line in (*first, later)] == ["Ann: in 1993 [1].", " More.", " More."]
-    assert bob[-1]["content"]["answer"].startswith("Bob: in 1993 [1].") and "Ann" not in json.dumps(bob)
-
-
 def test_a_server_that_is_stopped_leaves_its_runs_to_be_resumed(folder) -> None:
     stopped: list[str] = []
     with (
@@ -496,16 +475,6 @@ def test_labels_hold_nothing_of_what_was_asked_found_or_named(folder, port) -> N
         assert secret not in names
 
 
-def test_a_port_that_is_taken_is_said_and_runs_go_on(folder, port, caplog) -> None:
-    with socket.socket() as other, caplog.at_level(logging.WARNING):
-        other.bind(("127.0.0.1", port))
-        other.listen()
-        with Workbench.open(folder, metrics=str(port), **CORE) as wb:
-            assert wb.ask(QUESTION, kb="notes").status == "done"
-    said = [record.getMessage() for record in caplog.records if "WORKBENCH_METRICS" in record.getMessage()]
-    assert len(said) == 1 and str(port) in said[0] and "Name another port" in said[0]
-
-
 @pytest.mark.parametrize(("owner", "name", "own"), [(metrics.Metrics, "count", "metrics"), (spans, "send", "spans")])
 def test_what_raises_there_touches_no_run(folder, port, monkeypatch, caplog, owner, name, own) -> None:
     def broken(*_: object) -> None:
@@ -517,12 +486,6 @@ def test_what_raises_there_touches_no_run(folder, port, monkeypatch, caplog, own
     with caplog.at_level(logging.WARNING), Workbench.open(folder, **{own: watched}, **CORE) as wb:
         assert wb.ask(QUESTION, kb="notes").status == "done"
     assert "not today" in caplog.text
-
-
-@pytest.mark.parametrize("wrong", ["here", "localhost:", "1 2:80", "9464/metrics"])
-def test_an_address_that_is_none_is_refused(wrong) -> None:
-    with pytest.raises(SettingsError, match="WORKBENCH_METRICS"):
-        Settings.load(metrics=wrong)
 
 
 SAID = "In 1993 [1]."

@@ -8,18 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.films import VOCABULARY
 from tests.servers import Reply, closed_port
 from tests.servers.tmdb import PARASITE, TmdbServer, tmdb_server
 from workbench.futures.replay import full_document
-from workbench.parts.sources import tmdb
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import canonical
 from workbench.session import Workbench
-from workbench.text import clean
 
 TOKEN = "eyJhbGciOi-planted-token-0123456789abcdefghij"
 FILMS = [
@@ -264,22 +260,3 @@ def test_hostile_text_is_text(place, server):
         assert not {"\x00", "\x1b", "\u202e"} & set(json.dumps(found, ensure_ascii=False))
         page = str(run._repr_mimebundle_()["text/html"])
         assert "<script>alert" not in page and "<img src=x" not in page
-
-
-NAMES = st.sampled_from([*PARASITE, "name", "job", "also_known_as", "movie_credits", "results", "crew", "cast"])
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@given(st.dictionaries(NAMES, JSON, max_size=6))
-def test_any_json_is_read_without_a_crash_and_kept_clean(answer):
-    tmdb.hits(answer)
-    things = [t for t in (tmdb.film({**answer, "id": 1}), tmdb.person({**answer, "id": 1})) if t]
-    for language in ("en", "zh"):
-        for passage in tmdb.as_enriched(things, language)["passages"]:
-            assert passage["text"] == clean(passage["text"])
-            assert passage["url"].startswith("https://www.themoviedb.org/")
-            json.dumps(passage, allow_nan=False)

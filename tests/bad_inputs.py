@@ -1,6 +1,6 @@
 """docs/explanation/bad-input.md, made by giving the program everything in it.
 
-``python -m tests.inputs.table`` writes it; a test fails when it no longer says what is printed.
+``python -m tests.bad_inputs`` writes it; a test fails when it no longer says what is printed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
-from tests.inputs.feeds import FILMS, PLAN
 from tests.shelves import CORE
 from workbench.cli import main
 from workbench.errors import WorkbenchError
@@ -28,6 +27,28 @@ from workbench.plans import Plan
 from workbench.session import Workbench
 from workbench.settings import Settings
 
+FILMS = [
+    {
+        "id": "wb", "type": "Film", "title": "The Wedding Banquet", "year": 1993, "directors": ["Ang Lee"],
+        "genres": ["Comedy"], "aliases": ["喜宴"], "names": {"Ang Lee": ["李安"]},
+        "overview": "The Wedding Banquet is a 1993 comedy film directed by Ang Lee.",
+    },
+    {
+        "id": "ed", "type": "Film", "title": "Eat Drink Man Woman", "year": 1994, "directors": ["Ang Lee"],
+        "genres": ["Drama"], "aliases": ["饮食男女"],
+        "overview": "Eat Drink Man Woman is a 1994 film by Ang Lee about a chef.",
+    },
+]  # fmt: skip
+PLAN = {
+    "steps": [
+        {"step_id": "a", "objective": "find", "tool": "naive_search", "tool_input": {"query": "Ang Lee"}},
+        {
+            "step_id": "b", "objective": "more", "tool": "local_search", "depends_on": ["a"], "priority": 2,
+            "tool_input": {"query": "x", "entities": {"$from": "a.entities"}}, "budget": {"timeout_s": 5, "top_k": 3},
+        },
+    ],
+    "execution_mode": "parallel", "metadata": {"planner": "rules"},
+}  # fmt: skip
 FILE = "docs/explanation/bad-input.md"
 WHEN = "When was The Wedding Banquet released?"
 Given = Callable[[], str]
@@ -274,8 +295,8 @@ HEAD = """# Bad input
 What was given, where, and what is printed. Every message says what is wrong, where, and the fix; a traceback or a hang
 is a bug. A line that cannot be read costs that line alone.
 
-`python -m tests.inputs.table` makes this page by giving all of it to the program; `make inputs` gives 100,000 generated
-inputs more.
+`python -m tests.bad_inputs` makes this page by giving all of it to the program; `make inputs` gives tens of
+thousands of generated inputs more.
 """
 
 
