@@ -34,9 +34,9 @@ from typing import Any
 from tests.blind import BLIND, SETS, rows
 from workbench import Workbench
 from workbench.errors import WorkbenchError
-from workbench.graphs.generate import fields_text, shares_by_meaning, source_text
+from workbench.graphs.generate import source_text
 from workbench.language.citing import marked_sentences
-from workbench.language.support import Shares, check_sentence, checked, denies, lost, statements
+from workbench.language.support import check_sentence, checked, denies, lost_words, statements
 from workbench.parts.evaluate.measures import mean_interval, share_interval
 from workbench.ports import KnowledgeBase
 from workbench.state import RetrievalResult
@@ -162,10 +162,6 @@ def _measures(
     """The measures, and what is wrong: ``bare``, ``unsupported``, ``unused``, ``unsaid``, ``unresolved``."""
     body = paragraphs(written.text)
     sources = {n: source_text(piece, base) for n, piece in written.sources.items()}
-    tables = {
-        n: table for n, piece in written.sources.items() if (table := fields_text(piece, base))
-    }
-    shares = shares_by_meaning(base) if base else None
     about = f"{gold['topic']}\n{headings(written.text)}"
     titles = [name for text in sources.values() for name in text.partition("\n")[0].split(" / ")]
     stating = [paragraph for paragraph in body if not _contents(paragraph, titles)]
@@ -183,11 +179,10 @@ def _measures(
     unsupported = []
     for sentence in said:
         cited = list(dict.fromkeys(int(n) for n in _MARKS.findall(sentence)))
-        found = check_sentence(sentence, sources, shares, tables)
+        found = check_sentence(sentence, sources)
         right += found.verdict == "supported"
         marks += [
-            (n in found.by and found.verdict == "supported")
-            or _alone(sentence, n, sources, shares, tables)
+            (n in found.by and found.verdict == "supported") or _alone(sentence, n, sources)
             for n in cited
         ]
         if not cited and sentence not in aside:
@@ -232,23 +227,14 @@ def _share(n: float, of: int) -> float | None:
     return n / of if of else None
 
 
-def _alone(
-    sentence: str,
-    n: int,
-    sources: Mapping[int, str],
-    shares: Shares | None,
-    tables: Mapping[int, str],
-) -> bool:
-    return (
-        check_sentence(f"{_MARKS.sub('', sentence)} [{n}]", sources, shares, tables).verdict
-        == "supported"
-    )
+def _alone(sentence: str, n: int, sources: Mapping[int, str]) -> bool:
+    return check_sentence(f"{_MARKS.sub('', sentence)} [{n}]", sources).verdict == "supported"
 
 
 def _on_itself(sentence: str, about: str) -> bool:
-    """Whether a sentence speaks of the report: it names nothing that the topic and the headings do not."""
-    gone = [item for item in lost(sentence, about) if not item[0].isdigit()]
-    return bool(_ITSELF.match(sentence)) and not gone and not _MARKS.search(sentence)
+    """Whether a sentence speaks of the report: it says nothing that the topic and the headings do not."""
+    gone = [word for word in lost_words(sentence, about) if not word.isdigit()]
+    return bool(_ITSELF.match(sentence)) and len(gone) <= 1 and not _MARKS.search(sentence)
 
 
 def _contents(paragraph: str, titles: Sequence[str]) -> bool:
@@ -462,15 +448,13 @@ def _mean(each: Sequence[Mapping[str, float | None]], measure: str) -> str:
     return "-" if not known else f"{mean:.0%}" if measure in SHARES else f"{mean:.1f}"
 
 
-def labelled(base_of: Callable[[str], KnowledgeBase | None]) -> str:
+def labelled() -> str:
     """How often the checker that all this rests on is right, on labelled pairs."""
     found = []
     for row in rows(REPORTS / "labels.jsonl"):
-        base = base_of(row["corpus"])
         [one] = checked(
             f"{row['sentence'][:-1]} [1]{row['sentence'][-1]}",
             {1: row["passage"]},
-            shares_by_meaning(base) if base else None,
         )
         found.append((row, one.verdict == "supported"))
     groups = {"all": found}
@@ -535,7 +519,7 @@ def main() -> None:
         }
         there = [name for name in corpora if indexed(wb, name, gold[name], options, Path(folder))]
         found = list(measured(wb, [topic for topic in asked if topic["corpus"] in there]))
-        checker = labelled(lambda name: wb.knowledge.get(name) if name in there else None)
+        checker = labelled()
     halves = {
         half: some for half in HALVES if (some := [s for s in found if s.topic["half"] == half])
     }

@@ -319,12 +319,12 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     assert 'role="option"' not in asked.knowledge().markup, "on a page nothing can be chosen"
 
 
-def test_each_line_of_an_answer_says_how_far_it_is_backed_and_by_what(asked: Run) -> None:
+def test_each_line_of_an_answer_says_how_far_it_is_found_and_in_what(asked: Run) -> None:
     document = asked.to_dict()
     first, *rest = document["support"]
     told = {**document, "support": [{**first, "verdict": "unsupported"}, *rest]}
     lines = re.split('<div class="wb-claim(?: wb-bullet)?">', drawn_answer(told, Labels("en")).html)[1:]
-    doubtful = [Markup(line).striptags() for line in lines if "not backed" in line]
+    doubtful = [Markup(line).striptags() for line in lines if "not found" in line]
     assert len(doubtful) == 1 and first["sentence"].removeprefix("- ")[:30] in doubtful[0]
     cited = document["citations"][-1]
     by = next(line for line in lines if cited["sentence"].removeprefix("- ")[:30] in line)

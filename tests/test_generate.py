@@ -27,9 +27,9 @@ SOURCES[4] = "tape\nA replay is exact, call by call:\nIt needs no network."
     ("said", "verdict"),
     [
         ("The kiln was built in 1993 [1].", "supported"), ("The kiln was built in 1883 [1].", "unsupported"),
-        ("The kiln was not built in 1993 [1].", "unsupported"), ("The kiln was built in 1993.", "uncited"),
+        ("The kiln was not built in 1993 [1].", "unjudged"), ("The kiln was built in 1993.", "uncited"),
         ("The kiln was built in 1993 [2].", "unsupported"), ("《茶馆》由老舍写成 [3]。", "supported"),
-        ("A replay is exact, call by call [4].", "supported"), ("《茶馆》不是老舍写成的 [3]。", "unsupported"),
+        ("A replay is exact, call by call [4].", "supported"), ("《茶馆》不是老舍写成的 [3]。", "unjudged"),
         ("《茶馆》于1957年由老舍写成 [3]。", "unsupported"),
     ],
 )  # fmt: skip

@@ -356,15 +356,16 @@ class Supported(TypedDict):
 
     Attributes:
         sentence: with its marks.
-        verdict: of the passages that it cites; ``uncited`` where it cites none.
+        verdict: of the passages that it cites; ``uncited`` where it cites none. Without a model ``supported`` means
+            that they have each of its words, ``unsupported`` that a number, address or quotation is missing.
         cited: the marks.
         by: those of them that support it, wholly or in part.
-        why: the names, numbers or dates that they do not have, or a model's reason.
+        why: the words, numbers, addresses or quotations that they do not have.
         judge: the model that judged it, "" for the rules.
     """
 
     sentence: str
-    verdict: Literal["supported", "partly", "unsupported", "uncited"]
+    verdict: Literal["supported", "partly", "unsupported", "unjudged", "uncited"]
     cited: list[int]
     by: list[int]
     why: str
@@ -414,7 +415,7 @@ class Claim(TypedDict):
     text: str
     evidence_ids: list[str]
     entities: list[str]
-    verdict: Literal["supported", "partly", "unsupported", "uncited"]
+    verdict: Literal["supported", "partly", "unsupported", "unjudged", "uncited"]
     why: str
 
 

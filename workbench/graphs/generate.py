@@ -13,7 +13,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple
 
 from langgraph.runtime import Runtime
@@ -39,7 +39,7 @@ from workbench.language.answer import judge, write
 from workbench.language.citing import cite, marked_sentences
 from workbench.language.dates_and_numbers import read_numbers
 from workbench.language.quoting import parts as quotations
-from workbench.language.support import ADDRESS, Shares, Support, checked, is_refusal
+from workbench.language.support import ADDRESS, Support, checked, is_refusal
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
 from workbench.models.thinking import Thinking
 from workbench.plans import ENDED_WELL
@@ -56,7 +56,6 @@ from workbench.state import (
 )
 from workbench.text import CJK, clean, detect_language, visible
 from workbench.tools.evidence import passage_id
-from workbench.tools.scoring import shares_said
 from workbench.views.labels import Labels
 
 
@@ -367,6 +366,7 @@ def offline(state: Data, context: Context) -> Answer:
 _SENTENCES, _VALUES = 40, 30
 MARKS = {
     "unsupported": (" (not in its sources)", "（来源中没有依据）"),
+    "unjudged": (" (not all in its sources)", "（来源中不全有）"),
     "uncited": (" (without a source)", "（未注明出处）"),
 }
 """Verdict -> what stands behind a sentence in an answer, in English and in Chinese."""
@@ -434,16 +434,9 @@ def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
     try:
         bases = {n: _base(result, context) for n, result in cited.items()}
         sources = {n: source_text(result, bases[n]) for n, result in cited.items()}
-        tables = {n: fields_text(result, bases[n]) for n, result in cited.items()}
-        base = next(filter(None, bases.values()), None)
-        return checked(
-            text,
-            sources,
-            shares_by_meaning(base) if base else None,
-            {n: t for n, t in tables.items() if t},
-        )
     except (Divergence, KnowledgeError):  # a replay without the base
-        return checked(text, {n: source_text(result, None) for n, result in cited.items()})
+        sources = {n: source_text(result, None) for n, result in cited.items()}
+    return checked(text, sources)
 
 
 def _groups(
@@ -526,43 +519,31 @@ def _combined(support: Support, verdict: str, judge: str, evidence: Evidence) ->
     )
 
 
-def shares_by_meaning(base: KnowledgeBase) -> Shares:
-    """Return a function that tells how much of a sentence texts say, by the meaning of words where the base has it."""
-    return lambda sentence, texts: shares_said(sentence, texts, base)
-
-
 def _base(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
     name = result["metadata"].get("kb_prefix") or ""
     return context.knowledge.get(name) if name in context.knowledge.names() else None
 
 
 def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """Return the title and the text of a piece of evidence, first in the form that is quoted: without markup."""
-    title = str(result["metadata"].get("title") or "")
+    """Return the title and the text of a piece of evidence, also without markup as it is quoted, and its typed fields.
+
+    Each field has all words for it, each value all its writings.
+    """
+    metadata = result["metadata"]
+    title = str(metadata.get("title") or "")
     heading = " / ".join(_writings(title, base)) if title else ""
     plain = [text for _, text in quotations(result["evidence"], title)]
-    return "\n".join([heading, *plain, result["evidence"]]).strip()
-
-
-def fields_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """Return the typed fields of a piece in sentences, each with all words for the field; "" without any."""
-    title = str(result["metadata"].get("title") or "")
-    fields = result["metadata"].get("fields") or {}
-    called = {
-        f["name"]: [w for words in f["called"].values() for w in words]
-        for f in (base.about()["fields"] if base else ())
-    }
+    fields = {field["name"]: field for field in (base.about()["fields"] if base else ())}
     lines = []
-    for name, content in fields.items():
-        values = [
-            v
-            for v in (content if isinstance(content, list) else [content])[:_VALUES]
-            if v not in (None, "")
-        ]
-        if values:
-            writings = ", ".join(" / ".join(_writings(str(value), base)) for value in values)
-            lines.append(f"{' '.join([name, *called.get(name, ())])}: {writings}.")
-    return "\n".join([" / ".join(_writings(title, base)), *lines]) if lines else ""
+    for name, content in (metadata.get("fields") or {}).items():
+        called = fields[name]["called"].values() if name in fields else ()
+        values_called = fields[name]["values_called"] if name in fields else {}
+        lines.append(" ".join([name, *chain(*called)]))
+        for value in (content if isinstance(content, list) else [content])[:_VALUES]:
+            if value not in (None, ""):
+                texts = values_called.get(str(value), {}).values()
+                lines.append(" / ".join([*_writings(str(value), base), *chain(*texts)]))
+    return "\n".join([heading, *plain, result["evidence"], *lines]).strip()
 
 
 def _writings(name: str, base: KnowledgeBase | None) -> list[str]:

@@ -135,12 +135,15 @@ def judge(
 
 
 def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Evidence) -> Judgement:
-    """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
+    """Return the judgement that fields answer; a comparison quotes sentences that have the words left."""
     question = fields.question
     text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
-        text = "\n".join([text, quoted(quotes, fields)])
+        if _says_words(question, quotes, fields.bases):
+            text = "\n".join([text, quoted(quotes, fields)])
+        else:
+            fields.not_applied.extend(question["words"])
     kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
     return replace(
         none,
@@ -294,7 +297,7 @@ def _unclear(fields: FieldsWriter) -> str:
     if fields.question["conditions"] and not fields.selected:
         return f"{_nothing(fields, ())}{fields.say(' Closest:', '最接近的是：')}"
     return fields.say(
-        "Nothing here clearly answers this. Closest:", "没有找到明确的答案，最接近的是："
+        "Nothing here clearly answers this; the closest:", "没有找到明确的答案，最接近的是："
     )
 
 

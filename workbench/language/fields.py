@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from workbench.language.citing import marked
 from workbench.language.quoting import Sentence
 from workbench.language.words import TABLE, fields_by_name, in_words, shown
 from workbench.ports import Bases, Field
-from workbench.state import Data, Question
+from workbench.state import Condition, Data, Question
 from workbench.text import CJK, fold, stems
 
 MOST_LISTED = 30
 RECOMMENDED = 8
 """Documents in a list, and in a recommendation, at most."""
+MOST_VALUES = 4
+"""Values of a field that is not asked for, in a statement."""
 _YES_NO = {True: "yes", False: "no"}
 _BRIEF = ("date", "category", "name", "number")
 """Types of the fields that stand behind a title in a list, in this order."""
@@ -44,6 +46,14 @@ class Document:
         values = value if isinstance(value, list | tuple) else [value]
         texts = [_YES_NO[v] if isinstance(v, bool) else str(v) for v in values if v is not None]
         return [text for text in texts if text.strip()]
+
+
+def _without(document: Document, values: Mapping[str, Sequence[str]]) -> Data:
+    """Return the fields of a document without these values."""
+    return {
+        name: [value for value in document.values(name) if value not in values.get(name, ())]
+        for name in document.fields
+    }
 
 
 @dataclass(frozen=True)
@@ -202,9 +212,20 @@ class FieldsWriter:
         nouns = (base.about()["nouns"] for base in self.bases)
         return next((words["measure"][0] for words in nouns if words.get("measure")), "份")
 
+    def counted(self, count: int) -> str:
+        """Return a count with what the documents are called."""
+        noun = self.noun(count)
+        return self.say(f"{count:,} {noun}", f"{count:,} {self.measure()}{noun}")
+
     def conditions(self) -> str:
         """Return the conditions in words."""
-        conditions = [c for c in self.question["conditions"] if c["field"] in self.schema]
+        conditions = [
+            Condition(field=c["field"], op=c["op"], value=self.called(c["value"]))
+            if isinstance(c["value"], str)
+            else c
+            for c in self.question["conditions"]
+            if c["field"] in self.schema
+        ]
         return self.say("; ", "，").join(
             in_words(c, self.schema[c["field"]], self.language) for c in conditions
         )
@@ -240,8 +261,11 @@ class FieldsWriter:
         return [self._value(self.schema[name], value) for value in document.values(name)]
 
     def _fact(self, document: Document, name: str) -> str:
-        values = self.joined(self.value_texts(document, name))
-        return f"{self.shown(name)}{self.say(' ', '：')}{values}" if values else ""
+        texts = self.value_texts(document, name)
+        values = self.joined(texts)
+        if len(texts) > MOST_VALUES and name not in self.question["fields"]:
+            values = f"{self.say(', ', '、').join(texts[:MOST_VALUES])} …"
+        return f"{self.shown(name)} {values}" if values else ""
 
     def statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
         """Write what fields say of a document, with the numbers of the pieces that have them; "" where none says it."""
@@ -271,10 +295,15 @@ class FieldsWriter:
         return "\n".join(lines)
 
     def _sides(self, about: Sequence[Document]) -> str:
-        """Write the sides of a comparison: the fields that are asked for, else those that several sides have."""
+        """Write a comparison: what all sides have in common, then what each of them has besides."""
         names = self.shared(about)
-        lines = list(filter(None, (self.statement(document, names) for document in about)))
-        return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else ""
+        common = self.common(about)
+        own = [
+            self.statement(replace(document, fields=_without(document, common)), names)
+            for document in about
+        ]
+        lines = [line for line in (self.in_common(about), *own) if line]
+        return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else "".join(lines)
 
     def shared(self, about: Sequence[Document]) -> list[str]:
         """Return the fields in which documents are compared: those asked for, else the typed ones that several have."""
@@ -282,14 +311,34 @@ class FieldsWriter:
         shared = [name for name in typed if sum(bool(d.values(name)) for d in about) > 1]
         return self.question["fields"] or shared
 
+    def common(self, about: Sequence[Document]) -> dict[str, list[str]]:
+        """Return field -> the values that all of the documents have in it."""
+        values = {
+            name: [
+                value
+                for value in about[0].values(name)
+                if all(fold(value) in map(fold, document.values(name)) for document in about)
+            ]
+            for name in self.shared(about)
+        }
+        return {name: common for name, common in values.items() if common}
+
+    def in_common(self, about: Sequence[Document]) -> str:
+        """Write the values that all of the documents have; "" for none."""
+        common = self.common(about)
+        both = replace(about[0], fields=common)
+        titles = self.joined([self.title(document) for document in about])
+        facts = self.say("; ", "，").join(self._fact(both, name) for name in common)
+        text = f"{titles}{self.say(': ', '：')}{facts}{self.say('.', '。')}"
+        numbers = [document.stated_by[name] for document in about for name in common]
+        return marked(text, *numbers) if common else ""
+
     def _count(self) -> str:
         if self.question["conditions"]:
             return self.listing(self.holding, len(self.selected))
         total = sum(base.about()["counts"]["documents"] for base in self.bases)
-        return self.say(
-            f"There are {total:,} {self.noun(total)}.",
-            f"共有 {total:,} {self.measure()}{self.noun(total)}。",
-        )
+        documents = self.counted(total)
+        return self.say(f"There are {documents}.", f"共有 {documents}。")
 
     def _first(self) -> str:
         """Write the first document by the order that is asked for, with all that share its value."""
@@ -325,7 +374,7 @@ class FieldsWriter:
             else ""
         )
         head = self.say(
-            f"{total:,} {self.noun(total)}{inside}{cut}:",
+            f"{self.counted(total)}{inside}{cut}:",
             f"{self.noun(total)}{inside}共 {total:,} {self.measure()}{cut}：",
         )
         return "\n".join([head, *self.lines(shown_here, notes or {})])

@@ -684,6 +684,9 @@ class _Reader:
             "answers.yes_no"
         ):  # "is it from Italy" asks for the country
             free += [value for value in self.values if not meets(value, self.used)]
+        earlier, dated = self.find("order.earlier_or_later"), self.only("date")
+        if len(self.names) > 1 and earlier and dated:
+            free.append(Span(*earlier.span(), dated))
         self.used += map(at, free)
         return list(dict.fromkeys(span.field["name"] for span in free))
 

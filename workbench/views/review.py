@@ -21,8 +21,8 @@ from workbench.views.render import page_html
 _MOST_LISTED = 6
 """Names or steps that are listed; the rest is counted."""
 _LONGEST_TEXT = 50_000
-_SHORT = ("partly", "unsupported", "uncited")
-"""Verdicts on sentences that their passages do not support."""
+_SHORT = ("partly", "unjudged", "unsupported", "uncited")
+"""Verdicts on sentences of which their passages do not have all."""
 _THRESHOLDS = ("evidence_count", "top_score", "probability", "candidates")
 """Signals with a threshold."""
 

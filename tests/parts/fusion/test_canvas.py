@@ -244,7 +244,7 @@ def test_without_a_model_nothing_is_judged_and_what_differs_is_shown(desk):
     oxygen = rows["The oxygen that is released comes from carbon dioxide."]
     assert oxygen["node"] == "split" and "the oxygen is released" in oxygen["because"], "the best by the ranking"
     assert "words found: 3 of 8 · not found: that, comes from carbon dioxide" in oxygen["because"]
-    assert "a negation in only one of the two" in rows["The Calvin cycle never uses ATP."]["because"]
+    assert "not found: The, never" in rows["The Calvin cycle never uses ATP."]["because"]
     assert kinds(found(desk, LEAF, "verification", "site")["site"]) == {}
 
 

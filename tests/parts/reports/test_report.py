@@ -82,7 +82,8 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     assert "Nothing was found on: Exile." in run.report.text
     assert [step.step_id for step in run.plan.steps][-3:] == ["step_2_families", "step_3_food", "step_4_exile"]
     assert run.report.chapters[0]["text"] == "", "no model wrote an abstract, and a pointer is no finding"
-    introduction = run.report.chapters[1]["text"].splitlines()[1:]
+    cited, _, head, *introduction = run.report.chapters[1]["text"].splitlines()
+    assert cited.startswith("The sections cite: Families (") and "Exile (nothing)" in cited and head.endswith(":")
     assert len(introduction) == 13 and all(re.fullmatch(r"- .+ \(\d{4}\) \[\d+\]", line) for line in introduction)
     [pair] = run.report.consistency["contradictions"]
     assert pair["first"] == "Pushing Hands: year 1992" and "is a 1991 comedy-drama" in pair["second"]
@@ -94,14 +95,13 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     [
         (
             "Compare The Ice Storm and Brokeback Mountain: director and plot",
-            "The same by these fields: director and country. Different: cast, genre and year. "
-            "In all of them: genre Drama.",
+            "The Ice Storm and Brokeback Mountain: director Ang Lee; genre Drama; country United States [1][2].",
             "- The Ice Storm: director Ang Lee [",
         ),
         (
             "比较《卧虎藏龙》和《断背山》：导演、情节",
-            "按这些字段，相同：导演。不同：主演、类型、年份。",
-            "- 《卧虎藏龙》：导演：李安 [",
+            "《卧虎藏龙》、《断背山》：导演 李安 [1][2]。",
+            "- 《卧虎藏龙》：导演 李安 [",
         ),
     ],
 )

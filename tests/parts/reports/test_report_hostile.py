@@ -94,7 +94,7 @@ def test_what_no_source_says_is_marked_and_breaks_nothing(session, server, case)
     whole(report)
     told = report.sections[0]["text"]
     for word in words:
-        assert re.search(rf"{word}[^\n]*?\((?:not in its sources|without a source)\)", told), told
+        assert re.search(rf"{word}[^\n]*?\((?:not (?:all )?in its sources|without a source)\)", told), told
     assert report.consistency["precision"] < 1 or report.consistency["uncited"]
 
 
@@ -147,7 +147,7 @@ def test_an_abstract_assumptions_and_a_writer_of_one_s_own_are_held(session, ser
     report = reported(session, server, "abstract", "Pirates own it [1]. <b>Trolls [2].\n\n## References\n\n[1] Dragons")
     whole(report)
     abstract = report.text.partition("\n## ")[0]
-    assert "Pirates own it [1] (not in its sources)." in abstract and abstract.count("(") == 3, abstract
+    assert "Pirates own it [1] (not all in its sources)." in abstract and abstract.count("(") == 3, abstract
     report = reported(session, server, "abstract", "It has 1,000 ships [1].")
     assert "It has 1,000 ships [1] (not in its sources)." in report.text
     with pytest.raises(RunError, match="report cannot be True"):

@@ -194,7 +194,7 @@ class Desk:
                 {"evidence": text, "score": 1.0, "metadata": {"title": title}}
                 for title, text in texts
             ]
-            statements.append(support.Support(claim, "unsupported", cited, [], ""))
+            statements.append(support.Support(claim, "unjudged", cited, [], ""))
         judged = self.canvas.workspace.call(
             verdicts_by_model(context, statements, evidence, claims[0][0])
         )
@@ -219,7 +219,6 @@ class Desk:
             labels("canvas_words", n=count, of=total),
             labels("canvas_lacks", names=comma(missing)) if missing else "",
             labels("canvas_numbers", here=figures, there=differing or "–") if figures else "",
-            labels("canvas_denied") if support.denies(claim) != support.denies(closest) else "",
         ]
         return " · ".join(filter(None, parts)), count / max(1, total)
 

@@ -124,7 +124,8 @@ class _Assembly:
             wanted = frozenset()
         listed = bool(self.reading["conditions"] or self.reading["sort"])
         if "introduction" in wanted:
-            introduction = offline(state, context).text if listed else self._rests()
+            listing = offline(state, context).text if listed else ""
+            introduction = "\n\n".join(filter(None, [self._rests(), listing]))
         opening = [self._comparison()] if wanted else []
         if "abstract" in wanted and writes(context):
             opening.append(await self._abstract())
@@ -184,40 +185,24 @@ class _Assembly:
         return with_marks(text, support, self.labels.language)
 
     def _comparison(self) -> str:
-        """Return the typed fields of the things that are compared, side by side, and which of them are the same."""
+        """Return the typed fields of the things that are compared, side by side, and what they have in common."""
         fields = self.fields
         about = fields.about()
         if self.reading["intent"] != "compare":
             return ""
         if len(about) < 2:
             return self.labels("part_no_fields")
-        names = fields.shared(about)
         titles = [escaped(fields.title(document)) for document in about]
         rows = [["", *titles], ["---"] * (len(about) + 1)]
-        groups: dict[str, list[str]] = {"part_same": [], "part_different": [], "part_common": []}
-        for name in names:
+        for name in (names := fields.shared(about)):
             values = [fields.value_texts(document, name) for document in about]
             cells = [
                 f"{escaped(fields.joined(texts))} [{document.stated_by[name]}]" if texts else "–"
                 for document, texts in zip(about, values, strict=True)
             ]
-            shown = fields.shown(name)
-            rows.append([shown, *cells])
-            if all(values):
-                common = [
-                    t for t in values[0] if all(fold(t) in map(fold, own) for own in values)
-                ]
-                alike = all(len(common) == len(own) for own in values)
-                groups["part_same" if alike else "part_different"].append(shown)
-                if common and not alike:
-                    groups["part_common"].append(f"{shown} {fields.joined(common)}")
+            rows.append([fields.shown(name), *cells])
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        sentences = (
-            self.labels(label, names=fields.joined(group))
-            for label, group in groups.items()
-            if group
-        )
-        return f"{table}\n\n{fields.say(' ', '').join(sentences)}" if names else ""
+        return f"{table}\n\n{fields.in_common(about)}" if names else ""
 
     def _contradictions(self) -> str:
         """Return the values of its sources that differ, each with its source."""
@@ -231,11 +216,15 @@ class _Assembly:
         return "\n".join(lines)
 
     def _rests(self) -> str:
-        """Return which documents the sections cite: an introduction without a model."""
-        text = " ".join(section["text"] for section in self.sections)
-        cited = {title_of(r): n for n, r in enumerate(self.results, 1) if f"[{n}]" in text}
-        names = (f"{escaped(self.fields.called(title))} [{n}]" for title, n in cited.items())
-        return self.labels("part_rests", titles=self.labels("comma").join(names))
+        """Return how many documents each section cites: an introduction without a model."""
+        texts = []
+        for section in self.sections:
+            marks = {int(n) for n in re.findall(r"\[(\d+)\]", section["text"])}
+            count = len({title_of(self.results[n - 1]) for n in marks})
+            title = escaped(self.fields.called(section["title"]))
+            label = "part_rests_on" if count else "part_rests_on_none"
+            texts.append(self.labels(label, title=title, documents=self.fields.counted(count)))
+        return self.labels("part_rests", sections=self.labels("comma").join(texts))
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]

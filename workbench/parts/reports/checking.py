@@ -168,14 +168,14 @@ def _measures(sections: Sequence[SectionContent]) -> Json:
     """Return how sections stand against their evidence.
 
     Returns:
-        ``statements``; how many are ``supported``, ``partly``, ``unsupported``, ``uncited``; ``precision``, the share
+        ``statements``; how many have which verdict, see ``Supported``; ``precision``, the share
         of the statements that cite that their sources support; ``recall``, the same of all statements;
         ``unsupported_claims``; ``score``, 0 to 1: their harmonic mean times the share of sections with a text.
     """
     claims = [claim for section in sections for claim in section["claims"]]
     counts = {
         v: sum(c["verdict"] == v for c in claims)
-        for v in ("supported", "partly", "unsupported", "uncited")
+        for v in ("supported", "partly", "unsupported", "unjudged", "uncited")
     }
     backed = counts["supported"] + counts["partly"]
     cited = len(claims) - counts["uncited"]
