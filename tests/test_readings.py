@@ -159,9 +159,9 @@ Horror = { zh = ["恐怖"] }
 type = "name"
 names = { en = ["writer", "written by"], zh = ["编剧", "写"] }
 """
-SHOP = """id,title,price_eur,in_stock,country,year,text
-k1,Rapida,49,yes,Italy,2003,It boils a litre in two minutes.
-k2,Stilla,89,no,Norway,2011,It was designed by Peder Aas.
+SHOP = """id,title,price_eur,in_stock,country,year,whistle,text
+k1,Rapida,49,yes,Italy,2003,yes,It boils a litre in two minutes.
+k2,Stilla,89,no,Norway,2011,no,It was designed by Peder Aas.
 """
 FAQ = """# Pool
 
@@ -229,6 +229,9 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("shop", "Which kettles are not in stock?", "in stock is not yes|Stilla", "Rapida"),
     ("shop", "Show kettles from Norway that are in stock", "No document", "not applied"),
     ("shop", "哪款水壶产自挪威？", "country 是挪威|Stilla", "Rapida"),
+    ("shop", "Which kettles have no whistle?", "whistle is no|Stilla", "Rapida"),
+    ("shop", "Which is older, Rapida or Stilla?", "Rapida: year 2003 [|Stilla: year 2011 [", "price|not applied"),
+    ("shop", "How do Rapida and Stilla differ in colour?", "price 49 EUR|price 89 EUR|not applied: “colour”", ""),
     ("shop", "Kettles from 2003", "year is 2003|Rapida", "Stilla"),
     ("shop", "List the kettles from May 2003", "not applied: “from May 2003”", ""),  # a year has no months
     ("notes", "When was Ann Lee born?", "Ann Lee (farmer) [1] or Ann Lee (miller) [2]?", ""),

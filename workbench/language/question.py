@@ -511,6 +511,7 @@ class _Reader:
             if empty and not any(0 <= value.start - called.end <= 4 for value in self.values):
                 no = next((value for value in called.field["values"] if fold(value) in _NO), None)
                 self.used.append(empty.span())
+                self.refused.pop(at(called), None)  # "no" is the value here, and refuses nothing
                 self._add(called.field, "eq" if no else "exists", no or False, at(called))
 
     def _chooses(self) -> bool:
