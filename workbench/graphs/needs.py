@@ -308,6 +308,9 @@ class Ledger(NamedTuple):
             met = max(shares, default=0.0)
             best = sorted(zip(shares, pieces, strict=True), key=lambda pair: -pair[0])
             pieces = [piece for share, piece in best if share >= MET]
+        # only typed fields are sure of an answer
+        if need.kind in ("answer", "all") and judgement.kind != "fields":
+            met = min(met, 0.999)
         return met, pieces if met >= MET else []
 
     def _tells(self, need: Need, result: RetrievalResult, line: str) -> bool:

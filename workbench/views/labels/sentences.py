@@ -30,7 +30,7 @@ _REASONS = (
 def need_state(need: Data) -> str:
     """Return a person's word on a need, ``unmet``, ``met``, or ``likely`` where only likeness was measured."""
     exact = need["kind"] in ("name", "field", "condition", "count") or "verdict" in need
-    sure = "met" if exact else "likely"
+    sure = "met" if exact or (need["kind"] != "words" and need["met"] == 1) else "likely"
     decided = need["said"] in proposals.DECIDED or need["met"] < proposals.MET
     return (need["said"] or "unmet") if decided else sure
 
