@@ -406,7 +406,7 @@ async def supported(
     ]
     citing = [*cited, *led, *bare] if cited else []
     checks = "checker" in context.models and citing
-    verdicts = await verdicts_by_model(context, citing, evidence, question) if checks else {}
+    verdicts = (await verdicts_by_model(context, citing, evidence, question))[0] if checks else {}
     judge = context.settings.role_model("checker") if verdicts else ""
     return [
         _combined(each, verdicts.get(each.sentence, ""), judge, evidence) for each in statements
@@ -460,20 +460,24 @@ def _groups(
 
 async def verdicts_by_model(
     context: Context, statements: Sequence[Support], evidence: Evidence, question: str
-) -> dict[str, str]:
-    """Return the verdict of the checker's model on each statement, by its sentence; none where it gives none."""
+) -> tuple[dict[str, str], list[str]]:
+    """Return the verdicts of the checker's model by sentence, and what was wrong where it gave none."""
     groups = _groups(statements, evidence, context.settings.merge_max_characters)
     calls = (_by_model(context, group, evidence, question) for group in groups)
-    return {
+    replies = await asyncio.gather(*calls)
+    verdicts = {
         sentence: verdict
-        for group in await asyncio.gather(*calls)
-        for sentence, verdict in group.items()
+        for by_sentence, _ in replies
+        for sentence, verdict in by_sentence.items()
     }
+    return verdicts, [
+        fault for by_sentence, faults in replies if not by_sentence for fault in faults
+    ]
 
 
 async def _by_model(
     context: Context, group: Sequence[Support], evidence: Evidence, question: str
-) -> dict[str, str]:
+) -> tuple[dict[str, str], list[str]]:
     cited = sorted({n for statement in group for n in statement.cited})
     lines = [
         f"{each.sentence} (cites {', '.join(map(str, each.cited)) or 'nothing'})"
@@ -486,12 +490,13 @@ async def _by_model(
         ),
     }
     reply = await ask_model(context, "checker", CheckedAll, slots, question=question)
-    verdicts = reply.form.sentences if reply.form else []
-    return {
+    checked_sentences = reply.form.sentences if reply.form else []
+    verdicts = {
         group[each.sentence - 1].sentence: each.verdict
-        for each in verdicts
+        for each in checked_sentences
         if each.sentence <= len(group)
     }
+    return verdicts, reply.refused
 
 
 def _combined(support: Support, verdict: str, judge: str, evidence: Evidence) -> Supported:

@@ -259,6 +259,10 @@ def test_the_model_of_the_checker_judges(desk, tmp_path):
         assert {n["color"] for i, n in copied.nodes.items() if i.startswith("wb-text")} == {"1"}
         scored = found(wb, LEAF, "scoring", "answer-calvin")["answer-calvin"]
         assert [row["kind"] for row in scored["rows"]] == ["missing", "partly", "covered"]
+    with Workbench.open(tmp_path / "mute", models={"checker": FakeListChatModel(responses=["no"])}) as wb:
+        entry = found(wb, LEAF, "verification", "answer-light")["answer-light"]
+        assert {row["kind"] for row in entry["rows"]} == {"unjudged"}
+        assert entry["note"].startswith("The checker's model gave no verdict: ")
 
 
 def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):

@@ -113,6 +113,7 @@ class Desk:
         self.canvas = canvas
         self.base = base
         self.labels = labels
+        self.faults = list[str]()
         self.texts = {i: title_and_text(node) for i, node in canvas.nodes.items()}
         self.links = list(canvas.links())
         self.answers = {end for _, _, label, end in self.links if _ANSWER.search(label)}
@@ -195,7 +196,7 @@ class Desk:
                 for title, text in texts
             ]
             statements.append(support.Support(claim, "unjudged", cited, [], ""))
-        judged = self.canvas.workspace.call(
+        judged, self.faults = self.canvas.workspace.call(
             verdicts_by_model(context, statements, evidence, claims[0][0])
         )
         return [judged.get(claim, "") for claim, _ in claims]
@@ -222,6 +223,9 @@ class Desk:
         ]
         return " · ".join(filter(None, parts)), count / max(1, total)
 
+    def _note(self) -> str:
+        return self.labels("canvas_no_checker", why=self.faults[-1]) if self.faults else ""
+
     def entry(self, node_id: str, rows: Iterable[Row], empty: str = "") -> Entry:
         """Return the results of a node, the worst first, with the mean worth of verdicts."""
         rows = sorted(rows, key=lambda row: worth(row["kind"]))
@@ -230,7 +234,7 @@ class Desk:
             node=node_id,
             title=self.title(node_id),
             score=round(sum(judged) / len(judged), 4) if judged else None,
-            note="" if rows else self.labels(empty),
+            note=self._note() if rows else self.labels(empty),
             run_id="",
             rows=rows,
         )

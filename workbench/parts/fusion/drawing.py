@@ -195,10 +195,11 @@ def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iter
             (labels(f"canvas_{row['kind']}"), row["text"], row["because"])
             for row in entry["rows"]
         ]
+        results += [("", entry["note"], "")] if entry["note"] else []
         names = [f"{entry['title']}{score}", *[""] * len(results)]
         rows += [
             (name, *cells)
-            for name, cells in zip(names, results or [("", entry["note"], "")], strict=False)
+            for name, cells in zip(names, results, strict=False)
         ]
     counts = Counter(kind for _, kind, *_ in rows if kind)
     title = " · ".join(
