@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from workbench.graphs.generate import verdicts_by_model
@@ -22,7 +21,7 @@ from workbench.parts.fusion.canvas import CanvasError, is_name, title_and_text
 from workbench.parts.fusion.canvas_question import without_edges
 from workbench.ports import KnowledgeBase, Passage
 from workbench.state import Data
-from workbench.text import CJK, clean, sentences
+from workbench.text import clean, sentences
 from workbench.tools import hybrid
 from workbench.tools.scoring import Question
 from workbench.tools.tool import StepLog
@@ -42,35 +41,11 @@ _NEEDS = re.compile(
 _WORTH = {"missing": 0.0, "unsupported": 0.0, "partly": 0.5, "covered": 1.0, "supported": 1.0}
 _COVERAGE = {"supported": "covered", "unsupported": "missing"}
 """A verdict on a point of a source, held against an answer -> whether the answer covers it."""
-_FIGURE = re.compile(r"\d[\d,.]*")
-_WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})[\w’'-]){{3,}}|\d+")
-"""A Chinese character, a number, or a word of another language that is more than grammar."""
 
 
 def worth(kind: str) -> float:
     """Return how well a kind of result speaks of its node, 0 to 1; the same for those that do not judge."""
     return _WORTH.get(kind, 0.5)
-
-
-def likeness(sentence: str, text: str) -> tuple[int, int, list[str]]:
-    """Return how many words of a sentence a text has, of how many, and the others; Chinese by pairs of characters.
-
-    >>> likeness("The oxygen comes from carbon dioxide.", "All the oxygen comes from water.")
-    (4, 6, ['carbon dioxide'])
-    >>> likeness("幂集有6个元素", "它的幂集有8个元素")
-    (6, 7, ['6'])
-    """
-    words = list(_WORD.finditer(sentence))
-
-    def has(word: re.Match[str]) -> bool:
-        at = word.start()
-        if CJK.match(word[0]):
-            return any(sentence[n : n + 2] in text for n in (max(0, at - 1), at))
-        return support.by_words(word[0], [text])[0] > 0
-
-    runs = [(present, list(run)) for present, run in groupby(words, has)]
-    missing = [sentence[run[0].start() : run[-1].end()] for present, run in runs if not present]
-    return sum(len(run) for present, run in runs if present), len(words), missing
 
 
 class Row(TypedDict):
@@ -208,20 +183,16 @@ class Desk:
         closest = max(
             sentences(text), key=lambda line: support.by_words(claim, [f"{title} {line}"])
         )
-        count, total, missing = likeness(claim, f"{title}\n{closest}")
+        source = f"{title}\n{closest}"
+        missing = support.lost_words(claim, source)
+        [share] = support.by_words(claim, [source])
         labels = self.labels
-        comma = labels("comma").join
-        figures, differing = (
-            comma(filter(_FIGURE.fullmatch, support.lost(sentence, source)))
-            for sentence, source in ((claim, text), (text, claim))
-        )
         parts = [
             f"{point.lead}{labels('colon')}{cut(closest, 160)}",
-            labels("canvas_words", n=count, of=total),
-            labels("canvas_lacks", names=comma(missing)) if missing else "",
-            labels("canvas_numbers", here=figures, there=differing or "–") if figures else "",
+            labels("canvas_words", share=f"{share:.0%}"),
+            labels("canvas_lacks", names=labels("comma").join(missing)) if missing else "",
         ]
-        return " · ".join(filter(None, parts)), count / max(1, total)
+        return " · ".join(filter(None, parts)), share
 
     def _note(self) -> str:
         return self.labels("canvas_no_checker", why=self.faults[-1]) if self.faults else ""

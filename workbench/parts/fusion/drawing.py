@@ -197,10 +197,7 @@ def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iter
         ]
         results += [("", entry["note"], "")] if entry["note"] else []
         names = [f"{entry['title']}{score}", *[""] * len(results)]
-        rows += [
-            (name, *cells)
-            for name, cells in zip(names, results, strict=False)
-        ]
+        rows += [(name, *cells) for name, cells in zip(names, results, strict=False)]
     counts = Counter(kind for _, kind, *_ in rows if kind)
     title = " · ".join(
         [labels(f"canvas_{operation}"), *(f"{kind} {n}" for kind, n in counts.items())]
