@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from typing_extensions import TypedDict
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds
-from workbench.records.timeline import elapsed_ms, moment_ms
+from workbench.records.timeline import phases
 from workbench.state import (
     Citation,
     Data,
@@ -23,14 +23,12 @@ from workbench.state import (
     Supported,
 )
 
-_WRITERS = ("generate", "kb_handler")
-
 
 class Figures(TypedDict):
     """Figures of a run so far: time, calls, evidence, support.
 
     ``total_s``: while any node of the graph was at work; waiting for a person, and what the tape answered, not at all.
-    ``retrieval_s``: while any step was at work. ``generation_s``: writing the answer. Side by side counts once in each.
+    ``phases``: the seconds of each (``timeline.phases``), which add up to it.
     ``calls``: attempts at steps that this run made; ``saved_calls``: those that the tape of another run answered, and
     ``saved_s`` how long these had taken when they were made. ``found``: what the steps found, doubles and all;
     ``evidence``: distinct pieces, after the merge those that it kept; ``in_prompt``: those that fitted the prompt;
@@ -40,8 +38,7 @@ class Figures(TypedDict):
     """
 
     total_s: float
-    retrieval_s: float
-    generation_s: float
+    phases: dict[str, float]
     calls: int
     saved_calls: int
     saved_s: float
@@ -63,15 +60,15 @@ def figures(document: Data) -> Figures:
     reflections = document.get("reflections") or []
     attempts = own(records)
     taped = [r for r in records if r.get("replayed")]
-    spans = [(moment_ms(r["started_at"]), r["duration_ms"]) for r in attempts if r["started_at"]]
-    spans += [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
-    wrote = [entry for entry in log if entry["node"] in _WRITERS]
+    worked = {
+        name: sum(end - begin for begin, end in spans) / 1000
+        for name, spans in phases(log, records).items()
+    }
     ended = [r for r in last_records(records).values() if r["status"] in ENDED_WELL]
     evidence = len(document.get("evidence") or [])
     return Figures(  # type: ignore[typeddict-item]
-        total_s=round(elapsed_ms(spans) / 1000, 6),
-        retrieval_s=retrieval_seconds(records),
-        generation_s=round(sum(entry["duration_ms"] for entry in wrote) / 1000, 6),
+        total_s=round(sum(worked.values()), 6),
+        phases={name: round(seconds, 6) for name, seconds in worked.items()},
         calls=sum(r["status"] != "skipped" for r in attempts),
         saved_calls=len(taped),
         saved_s=round(work_seconds(taped), 6),

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from workbench.state import Data, Decision, ExecutionRecord
 
-Kind = Literal["node", "step", "sub_step", "waiting", "stopped"]
+Kind = Literal["phase", "node", "step", "sub_step", "waiting", "stopped"]
 GAPS = ("waiting", "stopped")
 """Kinds of bars that are folded gaps: a person thought, or no process ran."""
 
@@ -24,8 +24,8 @@ GAPS = ("waiting", "stopped")
 class Bar:
     """A bar of the timeline: ``start_ms`` to ``end_ms`` on the folded axis, ``duration_ms`` long in truth.
 
-    A step has the ``node`` that ran it. A replayed one is where the tape answered, and as long as it took in the run
-    that was at work.
+    ``inside`` is the phase of a node, and the node that ran a step. A replayed step is where the tape answered, and as
+    long as it took in the run that was at work.
     """
 
     kind: Kind
@@ -36,7 +36,7 @@ class Bar:
     status: str = ""
     step_id: str = ""
     attempt: int = 1
-    node: str = ""
+    inside: str = ""
     found: int | None = None
     replayed: bool = False
 
@@ -44,9 +44,8 @@ class Bar:
 def bars(
     log: Sequence[Data], records: Sequence[ExecutionRecord], decisions: Sequence[Decision] = ()
 ) -> list[Bar]:
-    """Return every bar by start: nodes that did something, steps, and the inside of tools from their own logs."""
+    """Return every bar by start: phases, nodes that did something, steps, and the inside of tools."""
     passed = unasked(log, decisions)
-    log = [entry for entry in log if entry["node"] not in passed]
     ran = {(sub["step_id"], sub["attempt"]): e for e in log for sub in e.get("sub_steps", ())}
 
     def placed(record: ExecutionRecord) -> tuple[float, float]:
@@ -68,11 +67,16 @@ def bars(
             kind, name, round(begin, 3), round(begin + length, 3), round(length, 3), **more
         )
 
-    entries = list(zip(log, nodes, strict=True))
-    drawn = [bar("node", e["node"], *span) for e, span in entries]
+    entries = [(e, span) for e, span in zip(log, nodes, strict=True) if e["node"] not in passed]
+    drawn = [bar("node", e["node"], *span, inside=_phase(e)) for e, span in entries]
+    drawn += [
+        bar("phase", name, begin, end - begin)
+        for name, spans in phases(log, records).items()
+        for begin, end in spans
+    ]
     for record, (begin, length) in zip(records, steps, strict=True):
         of_step = {"step_id": record["step_id"], "attempt": record["attempt"]}
-        of_step["node"] = next(
+        of_step["inside"] = next(
             (e["node"] for e, (start, took) in entries if 0 <= begin - start <= took), ""
         )
         found = record["output_summary"].get("evidence_count")
@@ -119,8 +123,11 @@ def _folded(
     return at, gaps
 
 
-# Idle time from which a gap is folded: more than a checkpoint takes, less than a person needs.
-def _union(spans: Iterable[tuple[float, float]], gap: float = 250) -> list[list[float]]:
+_IDLE_MS = 250.0
+"""Idle time from which a gap is folded: more than a checkpoint takes, less than a person needs."""
+
+
+def _union(spans: Iterable[tuple[float, float]], gap: float = _IDLE_MS) -> list[list[float]]:
     """From when to when something was at work, of (start, duration); what is nearer to one another is one."""
     union: list[list[float]] = []
     for start, duration in sorted(spans):
@@ -131,13 +138,48 @@ def _union(spans: Iterable[tuple[float, float]], gap: float = 250) -> list[list[
     return union
 
 
-def elapsed_ms(spans: Iterable[tuple[float, float]]) -> float:
-    """Return how long something was at work, of (start, duration): the axis without its folded gaps.
+_PHASES = {
+    kind: phase
+    for phase, kinds in (
+        ("before", "route memory prepare clarify"),
+        ("plan", "plan"),
+        ("retrieval", "dispatch execute merge"),
+        ("reflection", "reflect"),
+        ("answer", "generate outline write decide research check assemble"),
+        ("other", "review persist"),
+    )
+    for kind in kinds.split()
+}
+"""Type of a node -> its phase; a node of a recorded graph is a phase of its own."""
 
-    >>> elapsed_ms([(0, 300), (100, 400), (9000, 50)])
-    550
+
+def _phase(entry: Data) -> Any:
+    return _PHASES.get(entry["node_type"], entry["node"])
+
+
+def phases(
+    log: Iterable[Data], records: Iterable[ExecutionRecord]
+) -> dict[str, list[list[float]]]:
+    """Return from when to when each phase of a run was at work, in milliseconds: every moment of work is in one.
+
+    What runs at once is in the phase that began first; ``other`` has what passes between nodes, where a checkpoint is
+    written. Waiting for a person, and what the tape answered, are in none.
     """
-    return sum(end - start for start, end in _union(spans))
+    work = [(moment_ms(e["timestamp"]), e["duration_ms"], _phase(e)) for e in log]
+    work += [
+        (moment_ms(r["started_at"]), r["duration_ms"], "retrieval")
+        for r in records
+        if r["started_at"] and not r.get("replayed")
+    ]
+    spans: dict[str, list[list[float]]] = {name: [] for name in _PHASES.values()}
+    reached = float("-inf")
+    for start, duration, name in sorted(work):
+        if 0 < start - reached < _IDLE_MS:
+            spans["other"].append([reached, start])
+        if start + duration > reached:
+            begin, reached = max(start, reached), start + duration
+            spans.setdefault(name, []).append([begin, reached])
+    return {name: of_phase for name, of_phase in spans.items() if of_phase}
 
 
 def span_ms(segments: Iterable[Bar]) -> float:

@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 from workbench.errors import KnowledgeError, RunError, ToolError, shown
 from workbench.graphs.reviewers import answer
 from workbench.knowledge.vocabulary import GROUPING
-from workbench.ports import KnowledgeBase, Relation
+from workbench.ports import Entity, KnowledgeBase, Relation
 from workbench.records.tape import Effect, places, result_name
 from workbench.records.timeline import unasked
 from workbench.runs import feedback as thought
@@ -28,6 +28,7 @@ from workbench.runs.calls import own_prompts
 from workbench.runs.recording import Recording, checked_marks, found_pieces, prompts_of
 from workbench.settings import merge_settings, models_by_role
 from workbench.state import Json
+from workbench.text import CJK, fold, mentions
 from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph as draw_graph
@@ -184,17 +185,16 @@ class Run(Recording):
     # its pictures; the ``to_frame()`` of each is the table behind it
 
     def dag(self) -> Drawing:
-        """Return the plan: steps, dependencies, status, critical path, and what later versions added or changed.
+        """Return the plan: steps, dependencies, status, and critical path.
 
         Raises:
             RunError: there is no plan.
         """
-        plans = [version["plan"] for version in self.plans]
-        if not plans:
+        if self.plan is None:
             raise RunError(
                 f"Run {self.run_id} has no plan to draw: it is {self.status}, and made none."
             )
-        return plan_graph.dag(plans[-1], self.records, self.query, plans)
+        return plan_graph.dag(self.plan, self.records, self.query)
 
     def timeline(self) -> Drawing:
         """Show what ran when: graph, steps, and the inside of the tools; waiting and replayed parts are marked."""
@@ -207,10 +207,13 @@ class Run(Recording):
         walk = walked(_drawable(), self.log, self.status, next_nodes, passed)
         return draw_graph(walk, self.query, self._language)
 
-    def knowledge(self) -> Drawing:
-        """Draw the knowledge graph around the answer, as ``_neighbourhood`` finds it."""
+    def knowledge(self, nearby: bool = False) -> Drawing:
+        """Draw what the answer names and cites in the knowledge base; with ``nearby`` what relates to that too."""
+        graph = self._neighbourhood()
         return draw_knowledge(
-            self._neighbourhood(), self._language, self.answer if self.citations else ""
+            graph if nearby else graph.core(),
+            self._language,
+            self.answer if self.citations else "",
         )
 
     def _neighbourhood(self) -> Around:
@@ -387,6 +390,8 @@ _MOST_NEIGHBOURS = 10
 def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Around:
     """Return the entities that a text names, those of its documents, their neighbours, and the relations between them.
 
+    A value of a document's field, such as its year, belongs to the answer when the text says it.
+
     Args:
         knowledge: the knowledge base.
         documents: ids of documents.
@@ -397,10 +402,12 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     of_base = ((entity_id, knowledge.entity(entity_id)) for entity_id in entity_ids)
     linked = {entity_id: entity for entity_id, entity in of_base if entity}
     seeds = [*linked][:_MOST_SEEDS]
-    ids = dict.fromkeys(seeds)
     # a genre has a thousand
-    expanded = [seed for seed in seeds if linked[seed]["type"] not in GROUPING]
-    for seed in expanded[:_MOST_EXPANDED]:
+    expanded = [seed for seed in seeds if linked[seed]["type"] not in GROUPING][:_MOST_EXPANDED]
+    near = _ends(knowledge.around("relations", expanded)) - {*seeds}
+    seeds += sorted(i for i in near if _is_said(knowledge.entity(i), fold(text)))
+    ids = dict.fromkeys(seeds)
+    for seed in expanded:
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
     read = map(knowledge.entity, ids)
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}
@@ -416,6 +423,14 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     return Around(
         entities, tuple(relations[key] for key in sorted(relations)), tuple(seeds), words
     )
+
+
+def _is_said(entity: Entity | None, text: str) -> bool:
+    """Return whether an entity is a value of a field that a folded text says."""
+    if not entity or entity["type"] not in GROUPING:
+        return False
+    names = entity["name"], *filter(CJK.search, entity["aliases"])
+    return any(mentions(text, fold(name)) for name in names)
 
 
 def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:

@@ -31,14 +31,14 @@ class Column:
 
 
 def columns(labels: Labels, *names: str) -> tuple[Column, ...]:
-    """Return columns headed by labels, each as ``label:kind`` or ``label:kind:whole``; the default kind is text.
+    """Return columns headed by labels, each as ``label:kind``; the default kind is text.
 
-    >>> [(c.name, c.kind, c.whole) for c in columns(Labels("zh"), "step", ":number", "change::whole")]
-    [('步骤', 'text', False), ('', 'number', False), ('变化', 'text', True)]
+    >>> [(c.name, c.kind) for c in columns(Labels("zh"), "step", ":number")]
+    [('步骤', 'text'), ('', 'number')]
     """
     return tuple(
-        Column(labels(name) if name else "", kind or "text", bool(whole))
-        for name, kind, whole in ([*name.split(":"), "", ""][:3] for name in names)
+        Column(labels(name) if name else "", kind or "text")
+        for name, _, kind in (name.partition(":") for name in names)
     )
 
 

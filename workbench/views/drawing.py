@@ -1,6 +1,6 @@
 """SVG for the bench and for pages: colours are variables of the bench's style sheet, and plain colours in a page.
 
-A network is boxes and lines: the plan from left to right, the graph of nodes downwards.
+A network is boxes and lines, from above to below: a plan, or a graph of nodes.
 """
 
 from __future__ import annotations
@@ -159,13 +159,13 @@ def sheet(
 
 # networks
 
-_MARGIN, _NARROWEST, _WIDEST = 4, 130, 340
-_BOLD = 14
+_MARGIN, _NARROWEST, _WIDEST, _HEADING = 8, 130, 340, 16
+_BOLD = 12.5
 """The size by which a heavy text of 12 pixels is measured."""
 
 
 class Box(NamedTuple):
-    """A node: its name, a fact below it, a badge in its corner, its colours and its border; its share of the time."""
+    """A node: its name, a fact below it, its colours and its border; its share of the time."""
 
     name: str
     fact: str
@@ -174,7 +174,6 @@ class Box(NamedTuple):
     tint: str
     border: float = 1.5
     dashed: bool = False
-    badge: str = ""
     chosen: bool = False
     share: float | None = None
 
@@ -188,51 +187,64 @@ class Line(NamedTuple):
     badge: str = ""
 
 
-def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False) -> Body:
-    """Draw boxes in layers; a line that leads back, or skips a layer, bows to one side.
+def network(
+    boxes: Mapping[str, Box],
+    lines: Iterable[Line],
+    groups: Mapping[str, Sequence[str]] = {},
+    high: int = 46,
+) -> Body:
+    """Draw boxes in layers, downwards; a line that leads back, or skips a layer, bows to one side.
 
-    Boxes are as wide as their longest text. Downwards a fact is on the line of its name, else below it.
+    Boxes are as wide as their longest text. In a low one the fact is on the line of its name, else below it. The boxes
+    of a group are on a common ground with its name.
     """
     lines = sorted(lines, key=lambda line: line.look in ("heavy", "cycle"))
     layers = layered(boxes, [line[:2] for line in lines]).places
-    texts = [(width(box.name + box.badge, _BOLD), width(box.fact)) for box in boxes.values()]
-    needed = max((sum(pair) + 16 if down else max(pair) for pair in texts), default=0) + 24
-    wide = min(max(round(needed), _NARROWEST), _WIDEST)
-    high = 24 if down else 46
-    along, across = (high, wide) if down else (wide, high)
-    pitch = (along + (14 if down else 36), across + (20 if down else 16))
-    centres = {
-        key: (float(pitch[0] * layer), pitch[1] * row) for key, (layer, row) in layers.items()
-    }
+    texts = [(width(box.name, _BOLD), width(box.fact)) for box in boxes.values()]
+    needed = max((sum(pair) + 16 if high < 40 else max(pair) for pair in texts), default=0)
+    wide = min(max(round(needed) + 24, _NARROWEST), _WIDEST)
     bows = {line: _bow(layers[line.source], layers[line.target]) for line in lines}
-    sides = [side for _, side in centres.values()] or [0.0]
-    back, ahead = (max([0, *(sign * bow * 3 // 4 for bow in bows.values())]) for sign in (-1, 1))
-    first = min(sides) - across / 2 - back - _MARGIN
-    long = max((place for place, _ in centres.values()), default=0) + along + 2 * _MARGIN
-    broad = max(sides) + across / 2 + ahead + _MARGIN - first
+    left, right = (max([0, *(sign * bow * 3 // 4 for bow in bows.values())]) for sign in (-1, 1))
+    first = min((row for _, row in layers.values()), default=0)
+    begins = [min(layers[key][0] for key in keys) for keys in groups.values()]
     centres = {
-        key: (place + along / 2 + _MARGIN, side - first) for key, (place, side) in centres.items()
+        key: (
+            round((row - first) * (wide + 12) + wide / 2 + left + _MARGIN),
+            (high * 3 // 2) * layer
+            + _HEADING * sum(n <= layer for n in begins)
+            + high // 2
+            + _MARGIN,
+        )
+        for key, (layer, row) in layers.items()
     }
-
-    def point(place: float, side: float) -> tuple[int, int]:
-        return (round(side), round(place)) if down else (round(place), round(side))
-
     drawn = []
+    for name, keys in groups.items():
+        places = [centres[key] for key in keys]
+        drawn.append(
+            draw(
+                "svg.ground",
+                name=name,
+                places=places,
+                high=high * 3 // 2,
+                above=_HEADING,
+                wide=wide,
+            )
+        )
     for line, bow in bows.items():
         (a, b), (c, d) = centres[line.source], centres[line.target]
         sign = (bow > 0) - (bow < 0)
-        if sign:
-            edge = sign * across / 2
-            loop = 10 if line.source == line.target else 0
-            out = sign * max(sign * b, sign * d) + edge + bow
-            way = ((a - loop, b + edge), (a - loop, out), (c + loop, out), (c + loop, d + edge))
-        else:
-            middle = (a + c) / 2
-            way = ((a + along / 2, b), (middle, b), (middle, d), (c - along / 2, d))
-        points = [point(*place) for place in way]
-        drawn.append(draw("svg.curve", line=line, way=points, towards=f"{down:d} {sign}"))
-    rows = {key: _box(key, box, point(*centres[key]), (wide, high)) for key, box in boxes.items()}
-    return Body(drawn, rows, *point(long, broad))
+        edge = sign * wide // 2
+        loop = 10 if line.source == line.target else 0
+        out = sign * max(sign * a, sign * c) + edge + bow
+        middle = (b + d) / 2
+        straight = ((a, b + high / 2), (a, middle), (c, middle), (c, d - high / 2))
+        bowed = ((a + edge, b - loop), (out, b - loop), (out, d + loop), (c + edge, d + loop))
+        drawn.append(draw("svg.curve", line=line, way=bowed if bow else straight, sign=sign))
+    rows = {key: _box(key, box, centres[key], (wide, high)) for key, box in boxes.items()}
+    broad = max((x for x, _ in centres.values()), default=0) + wide // 2 + right + _MARGIN
+    return Body(
+        drawn, rows, broad, max((y for _, y in centres.values()), default=0) + high // 2 + _MARGIN
+    )
 
 
 def _bow(source: tuple[int, float], target: tuple[int, float]) -> int:
@@ -244,7 +256,7 @@ def _bow(source: tuple[int, float], target: tuple[int, float]) -> int:
 def _box(key: str, box: Box, centre: tuple[int, int], size: tuple[int, int]) -> Markup:
     (wide, high), (x, y) = size, centre
     beside = width(box.fact) + 16 if high < 40 else 0
-    name = short(box.name, int((wide - 20 - beside) / (0.6 * _BOLD)) - len(box.badge))
+    name = short(box.name, int((wide - 20 - beside) / (0.6 * _BOLD)))
     fact = short(box.fact, int((wide - 20) / 7.2))
     place = {"x": x - wide // 2, "y": y - high // 2, "wide": wide, "high": high}
     return draw("svg.box", key=key, box=box, name=name, fact=fact, **place)

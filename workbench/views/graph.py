@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-from workbench.records.timeline import Bar, bars, busy_ms, span_ms
+from workbench.records.timeline import bars, busy_ms, span_ms
 from workbench.state import Data, Json
 from workbench.views.drawing import Box, Drawing, Line, network, sheet
-from workbench.views.labels import Labels, milliseconds, percent
+from workbench.views.labels import Labels, milliseconds
 from workbench.views.markup import family
 
 START, END = "__start__", "__end__"
@@ -62,12 +61,10 @@ def walked(
     log = sorted(log, key=lambda entry: entry["timestamp"])
     log = [entry for entry in log if entry["node"] not in unasked]
     ids = {_name(node): node for node in reversed(nodes)}
-    runs: dict[str, list[Bar]] = {node: [] for node in nodes}
     drawn = bars([{**entry, "node_type": ""} for entry in log], ())
     total = span_ms(drawn) or 1.0
-    for bar in drawn:
-        if bar.name in ids:
-            runs[ids[bar.name]].append(bar)
+    ran = [bar for bar in drawn if bar.kind == "node"]
+    runs = {node: [bar for bar in ran if ids.get(bar.name) == node] for node in nodes}
     route = [ids[name] for name, _ in groupby(entry["node"] for entry in log) if name in ids]
     if route:
         route = [START, *route, *([END] if status == "done" else active)]
@@ -146,11 +143,6 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
     labels = Labels(language)
     on_path = [node for node in walked.nodes if node["status"] != "pending"]
     boxes = {node["id"]: _box(node, labels) for node in on_path or walked.nodes}
-    edges = [
-        e
-        for e in walked.edges
-        if {e["source"], e["target"]} <= {*boxes} and (e["times"] or not on_path)
-    ]
     lines = [
         Line(
             e["source"],
@@ -158,38 +150,32 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
             "dashed" if e["conditional"] and not on_path else "plain",
             f"{e['times']}×" if e["times"] > 1 else "",
         )
-        for e in edges
+        for e in walked.edges
+        if {e["source"], e["target"]} <= {*boxes} and (e["times"] or not on_path)
     ]
-    n = len(walked.nodes) - len(boxes)
-    m = len(walked.edges) - len(edges)
-    body = network(boxes, lines, down=True)
-    if not on_path:
-        legend = [("─", "text", labels("always")), ("┄", "text", labels("either_way"))]
-        return sheet(walked.rows(), body, title, legend=legend)
-    slowest = max(on_path, key=itemgetter("duration_ms"))
-    what = f"{boxes[slowest['id']].name} · {_took(slowest)}"
-    under = f"{labels('slowest', what=what)} · {labels('graph_folded', n=n, m=m)}"
-    return sheet(walked.rows(), body, title, under, heat=labels("of_the_time"))
-
-
-def _took(node: Data) -> str:
-    """Return how often a node ran, how long, and its share of the time."""
-    times = f"{node['times']}× " if node["times"] > 1 else ""
-    return f"{times}{milliseconds(node['duration_ms'])} · {percent(node['share'])}"
+    groups: dict[str, list[str]] = {}
+    for node in on_path or walked.nodes:
+        if node["graph"]:
+            groups.setdefault(_name_text(node["graph"], labels), []).append(node["id"])
+    body = network(boxes, lines, groups, 24)
+    if on_path:
+        return sheet(walked.rows(), body, title, heat=labels("of_the_time"))
+    legend = [("─", "text", labels("always")), ("┄", "text", labels("either_way"))]
+    return sheet(walked.rows(), body, title, legend=legend)
 
 
 def _box(node: Data, labels: Labels) -> Box:
     status = node["status"].replace("done", "success")
     ink = family(status)
     name = _name_text(node["name"], labels)
-    graph = _name_text(node["graph"], labels)
-    took = _took(node) if node["times"] else ""
+    times = f"{node['times']}× " if node["times"] > 1 else ""
+    took = times + milliseconds(node["duration_ms"]) if node["times"] else ""
     done = status == "success"
     pending = status == "pending"
     fact = {"pending": "", "success": took or "✓"}.get(status, labels.status(status))
-    title = "\n".join(filter(None, (name, graph, labels.status(status), took)))
+    title = "\n".join(filter(None, (name, labels.status(status), took)))
     return Box(
-        f"{graph}{labels('colon')}{name}" if graph else name,
+        name,
         fact,
         title,
         "text" if done else ink,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -49,6 +49,16 @@ class Around:
             for relation in self.relations
         ]
 
+    def core(self) -> Around:
+        """Return what is of the answer, without what is near to it."""
+        return replace(
+            self,
+            entities={i: self.entities[i] for i in self.seeds},
+            relations=tuple(
+                r for r in self.relations if {r["source"], r["target"]} <= {*self.seeds}
+            ),
+        )
+
     def places(self) -> dict[str, tuple[float, float]]:
         """Return the place of each entity in the picture; the same for the same graph."""
         import networkx
@@ -59,8 +69,8 @@ class Around:
         graph.add_edges_from(
             (relation["source"], relation["target"]) for relation in self.relations
         )
-        if len(graph) < 2:
-            return dict.fromkeys(graph, (_WIDTH / 2, _HEIGHT / 2))
+        if not graph:
+            return {}
         if len(graph) <= 40:
             spread = networkx.kamada_kawai_layout(graph)
         else:  # it would take seconds
@@ -68,14 +78,15 @@ class Around:
         points = numpy.array([*spread.values()])
         low = points.min(axis=0)
         high = points.max(axis=0)
-        room = numpy.array([_WIDTH, _HEIGHT]) - 2 * numpy.array(_EDGES)
+        size = numpy.array([_WIDTH, min(_HEIGHT, 100 + 40 * len(graph))])
+        room = size - 2 * numpy.array(_EDGES)
         points = _EDGES + (points - low) / numpy.maximum(high - low, 1e-9) * room
         return dict(zip(spread, points.round().tolist(), strict=True))
 
 
 # the drawing
 
-_WIDTH, _HEIGHT, _EDGES = 780, 440, (70, 24)
+_WIDTH, _HEIGHT, _EDGES = 770, 440, (70, 24)
 MENTION = "Name"
 """The type of what a text only names."""
 _INKS = {"Person": "person", MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}
@@ -114,9 +125,10 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
         place = {"place": places[i], "seed": of_it if i in graph.seeds else "", "kind": ink}
         rows[i] = draw("svg.entity", entity=entity, name=names[i], word=word, **place)
     under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
-    height = max([_HEIGHT, *(place.y + 40 for place in taken)])
+    height = max([40, *(place.y + 40 for place in taken)])
     legend = [("●", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
-    legend.append(("⬤", "dim", of_it))
+    if len(graph.seeds) < len(graph.entities):
+        legend.append(("⬤", "dim", of_it))
     body = Body(lines, rows, _WIDTH, height)
     return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend)
 
@@ -143,7 +155,7 @@ def _apart(
     """Return the patch of each entity with its name, moved down until it lies on no other."""
     apart: dict[str, Patch] = {}
     for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):
-        wide = width(names[entity_id], 13)
+        wide = width(names[entity_id], 13) + 12
         patch = Patch(min(max(x, wide / 2), _WIDTH - wide / 2), y, wide, _APART)
         while obstacle := next(filter(patch.meets, apart.values()), None):
             patch = patch._replace(y=obstacle.y + _APART)

@@ -43,7 +43,13 @@ def draw(name: str, /, *labels: Labels, **values: Any) -> Markup:
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    from workbench.views.labels.sentences import decision_name, reading_text, reason_text
+    from workbench.views.labels.sentences import (
+        decision_name,
+        duration_text,
+        phase_name,
+        reading_text,
+        reason_text,
+    )
 
     def source(name: str) -> str:
         lines = (TEMPLATES / f"{name}.html").read_text("utf-8").splitlines()
@@ -56,8 +62,9 @@ def _environment() -> Environment:
         finalize=_shown,
         auto_reload=False,
     )
-    numbers: list[Any] = [family, milliseconds, percent, score_text, seconds_text]
-    for function in (*numbers, decision_name, reading_text, reason_text):
+    functions: list[Any] = [family, milliseconds, percent, score_text, seconds_text]
+    functions += decision_name, duration_text, phase_name, reading_text, reason_text
+    for function in functions:
         result.globals[function.__name__] = function
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n"), "SIGNS": SIGNS}
     result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}

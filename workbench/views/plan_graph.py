@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import Data, ExecutionRecord, Json
@@ -17,73 +17,48 @@ _DASHED = ("recorded", "proposed")
 
 def plan_graph(view: PlanView) -> Picture:
     """Return the graph of a plan, whose boxes can be chosen, with a legend."""
-    body = _body(view, {})
+    body = _body(view)
     return Picture(draw("plan.graph", view.labels, body=body, legend=_legend(view)), body.rows)
 
 
-def dag(
-    plan: Plan,
-    records: Iterable[ExecutionRecord] = (),
-    title: str = "",
-    versions: Sequence[Plan] = (),
-) -> Drawing:
-    """Draw the plan from left to right: one box per step with its status and findings, the critical path heavy.
+def dag(plan: Plan, records: Iterable[ExecutionRecord] = (), title: str = "") -> Drawing:
+    """Draw the plan downwards: one box per step with its status and findings, the critical path heavy.
 
     Args:
         plan: the plan.
         records: of its steps.
         title: the heading; by default the question.
-        versions: every version of the plan, oldest first; a step that a later version added is marked.
     """
     labels = labels_for(plan.problem_statement)
     view = PlanView(plan, labels, list(records))
-    rows = dag_rows(view, versions)
-    badges = {row["step_id"]: f"+v{row['added_in']}" for row in rows if row["added_in"]}
-    later = sorted({row["added_in"] for row in rows if row["added_in"]})
-    added = [(f"+v{n}", "run", labels("added_in", n=n)) for n in later]
+    rows = list(_rows(view))
+    under = f"{labels('version', n=plan.version)} · {labels('steps', n=len(rows))}"
     heading = title or plan.problem_statement or labels("plan")
-    return sheet(
-        rows,
-        _body(view, badges),
-        heading,
-        f"{labels('version', n=plan.version)} · {labels('steps', n=len(rows))}",
-        [*_legend(view), *added],
-    )
+    return sheet(rows, _body(view), heading, under, [*_legend(view)])
 
 
-def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
-    """Return one row per step: how it went, whether it is critical, and the version that added it."""
+def _rows(view: PlanView) -> Iterator[Json]:
+    """Yield one row per step: how it went, and whether it is critical."""
     critical = {end for edge in view.critical for end in edge}
-    later = [version for version in (*versions, view.plan) if version.version > 1]
-    added = {
-        step_id: version.version for version in reversed(later) for step_id in version.by_id()
-    }
-    first = versions[0].by_id() if versions else view.plan.by_id()
-    rows = []
     for step in view.plan.steps:
         record: Data = view.last.get(step.step_id) or {"status": "pending"}
-        rows.append(
-            {
-                **step.model_dump(include={"step_id", "objective", "tool", "condition"}),
-                "depends_on": step.dependencies(),
-                **{name: record.get(name) for name in ("status", "duration_ms", "error")},
-                "replayed": bool(record.get("replayed")),
-                "attempts": record.get("attempt", 0),
-                "evidence_count": record.get("output_summary", {}).get("evidence_count"),
-                "critical": step.step_id in critical,
-                "added_in": None if step.step_id in first else added.get(step.step_id),
-            }
-        )
-    return rows
+        yield {
+            **step.model_dump(include={"step_id", "objective", "tool", "condition"}),
+            "depends_on": step.dependencies(),
+            **{name: record.get(name) for name in ("status", "duration_ms", "error")},
+            "replayed": bool(record.get("replayed")),
+            "attempts": record.get("attempt", 0),
+            "evidence_count": record.get("output_summary", {}).get("evidence_count"),
+            "critical": step.step_id in critical,
+        }
 
 
-def _body(view: PlanView, badges: Mapping[str, str]) -> Body:
-    steps = view.plan.by_id()
-    boxes = {i: _box(view, steps[i], step_name(i), badges.get(i, "")) for i in steps}
+def _body(view: PlanView) -> Body:
+    boxes = {step.step_id: _box(view, step, step_name(step.step_id)) for step in view.plan.steps}
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 
 
-def _box(view: PlanView, step: PlanStep, name: str, badge: str) -> Box:
+def _box(view: PlanView, step: PlanStep, name: str) -> Box:
     labels = view.labels
     status = view.status(step)
     record = view.last.get(step.step_id)
@@ -106,7 +81,6 @@ def _box(view: PlanView, step: PlanStep, name: str, badge: str) -> Box:
         "done-tint" if ink == "done" and not dashed else "ground",
         border=4 if status == "invalid" else 1.5,
         dashed=dashed,
-        badge=badge,
         chosen=step.step_id == view.chosen,
     )
 

@@ -28,6 +28,7 @@ def runs_table(
     marked: Sequence[str] = (),
     here: str = "",
     costs: Mapping[str, Data],
+    rated: Mapping[str, str] = {},
 ) -> Picture:
     """Return one page of the table.
 
@@ -40,10 +41,18 @@ def runs_table(
         marked: the runs that are chosen, in order.
         here: the run on the bench.
         costs: of ``family.details``, by run.
+        rated: the sign of what a person said of an answer, by run.
     """
     letters = dict(zip(marked, LETTERS, strict=False))
     facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
-    look = {"letters": letters, "marked": marked, "here": here, "facts": facts, "ids": costs}
+    look = {
+        "letters": letters,
+        "marked": marked,
+        "here": here,
+        "facts": facts,
+        "ids": costs,
+        "rated": rated,
+    }
     drawn = {}
     for row in rows:
         cost = costs[row["run_id"]]

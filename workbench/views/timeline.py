@@ -1,4 +1,4 @@
-"""A timeline of three levels (graph, steps, sub-steps): lanes of bars on one axis of work time.
+"""A timeline: phases that add up to the time of a run, and their nodes, steps and sub-steps on one axis of work time.
 
 Places and widths on the axis are percentages, so that the picture fits any width.
 """
@@ -14,25 +14,27 @@ from markupsafe import Markup
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, span_ms, work_ticks
 from workbench.state import Data, Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, Legend, sheet, short
-from workbench.views.labels import SIGNS, Labels, milliseconds, percent
+from workbench.views.labels import Labels, milliseconds, percent
+from workbench.views.labels.sentences import phase_name
 from workbench.views.markup import Picture, draw, step_name
 
 _SIGNS = (
     ("waiting", "▮", "person-fill"),
     ("stopped", "▯", "idle"),
     ("from_tape", "▥", "idle"),
+    ("at_once", "∥", "dim"),
 )
 """Looks of bars besides their share of the time: sign, colour."""
 
 
 class Lane(NamedTuple):
-    """A row of the timeline: its bars, and how long they took together."""
+    """A row of the timeline: its bars, how long they took together, and whether some of it ran at the same time."""
 
     key: str
     name: str
     bars: Sequence[Bar]
     took: float
-    depth: int = 0
+    at_once: bool = False
 
 
 def timeline(document: Data, labels: Labels) -> Picture:
@@ -69,44 +71,59 @@ def _drawn(
     total = span_ms(segments) or 1.0
     lanes = [*_lanes(segments, labels, page and len(attempts(segments)) <= 12)]
     gaps = [bar for bar in segments if bar.kind in GAPS]
+    phases = [lane for lane in lanes if lane.bars[0].kind == "phase"]
+    worked = sum(lane.took for lane in phases)
     look = {"total": total, "page": page}
     axis = draw("timeline.axis", ticks=work_ticks(total, 4), gaps=gaps, **look)
     rows = dict[str, Markup]()
     for lane in lanes:
-        name = short(lane.name, 28 - 2 * lane.depth) if page else lane.name
-        place = {"name": name, "top": 22 + 18 * len(rows)}
+        name = short(lane.name, 22) if page else lane.name
+        place = {"name": name, "top": 22 + 18 * len(rows), "worked": worked}
         rows[lane.key] = draw("timeline.lane", labels, lane=lane, **place, **look)
     body = Body([axis], rows, 780 if page else "100%", 26 + 18 * len(rows))
     looks = {"from_tape" if bar.replayed else bar.kind for bar in segments}
+    looks |= {"at_once" for lane in lanes if lane.at_once}
     legend = [(sign, ink, labels(look)) for look, sign, ink in _SIGNS if look in looks]
-    worked = [lane for lane in lanes if lane.bars[0].kind == "node"]
-    if not worked:
+    if not phases:
         return body, "", legend
-    slowest = max(worked, key=lambda lane: lane.took)
-    took = f"{milliseconds(slowest.took)} · {percent(slowest.took / total)}"
-    return body, labels("slowest", what=f"{slowest.name} · {took}"), legend
+    slowest = max(phases, key=lambda lane: lane.took)
+    share = labels("share_of_time", share=percent(slowest.took / worked))
+    took = f"{slowest.name} · {milliseconds(slowest.took)} · {share}"
+    return body, labels("slowest", what=took), legend
 
 
 def _lanes(segments: Sequence[Bar], labels: Labels, subs: bool) -> Iterator[Lane]:
-    """Yield the lanes of nodes and gaps; below a node its attempts at steps, below these their sub-steps."""
-    nested: dict[str, list[Lane]] = {}
-    for bar, inside in attempts(segments):
-        key = f"{bar.step_id}/{bar.attempt}"
-        again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
-        name = f"{SIGNS.get(bar.status, '·')} {step_name(bar.step_id)}{again}"
-        lanes = nested.setdefault(bar.node, [])
-        lanes.append(Lane(key, name, [bar], bar.duration_ms, 1))
-        for number, sub in enumerate(inside if subs else ()):
-            lanes.append(Lane(f"{key}/{number}", sub.name, [sub], sub.duration_ms, 2))
-    groups: dict[str, list[Bar]] = {}
+    """Yield the lanes of phases and gaps; below a phase its nodes, below a node its attempts at steps and their inside.
+
+    The only node of a phase has no lane of its own.
+    """
+    phases: dict[str, list[Bar]] = {}
+    nodes: dict[str, dict[str, list[Bar]]] = {}
     for bar in segments:
-        if bar.kind in ("node", *GAPS):
-            groups.setdefault(bar.name, []).append(bar)
-    for name, group in groups.items():
-        if name in GAPS:
-            yield Lane(name, labels(name), group, sum(bar.duration_ms for bar in group))
-        else:
-            yield Lane(name, labels.get(f"node_{name}", name), group, busy_ms(group))
-            yield from nested.pop(name, ())
-    for lanes in nested.values():
-        yield from lanes
+        if bar.kind in ("phase", *GAPS):
+            phases.setdefault(bar.name, []).append(bar)
+        elif bar.kind == "node":
+            nodes.setdefault(bar.inside, {}).setdefault(bar.name, []).append(bar)
+
+    def steps(node: str) -> Iterator[Lane]:
+        for bar, inside in attempts(segments):
+            if bar.inside == node:
+                key = f"{bar.step_id}/{bar.attempt}"
+                yield Lane(key, step_name(bar.step_id), [bar], bar.duration_ms)
+                for number, sub in enumerate(inside if subs else ()):
+                    yield Lane(f"{key}/{number}", sub.name, [sub], sub.duration_ms)
+
+    for name in sorted(phases | nodes, key=lambda name: name == "other"):
+        group = phases.get(name, [])
+        inside = nodes.get(name, {})
+        took = sum(bar.duration_ms for bar in group)
+        each = sum(bar.duration_ms for ran in inside.values() for bar in ran)
+        single = len(inside) == 1 and name != "other" and group
+        key = next(iter(inside)) if single else f"phase {name}"
+        if group:
+            yield Lane(key, phase_name(name, labels), group, took, each > took + 0.1)
+        for node, ran in inside.items():
+            if not single:
+                yield Lane(node, labels.get(f"node_{node}", node), ran, busy_ms(ran))
+            yield from steps(node)
+    yield from steps("")

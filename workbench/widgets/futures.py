@@ -64,6 +64,7 @@ class Futures:
         self._wb = bench.wb
         labels = bench.labels
         self.runs = RunTable(labels, bench.wb)
+        self._nearby = False
         self.knowledge = Pick(listener=self._choose)
         self.entity = Pick()
         self.compared = Pick(listener=self._pressed)
@@ -106,8 +107,11 @@ class Futures:
         letters = dict(zip(ids, LETTERS, strict=False))
         drawn = draw("futures.tree", labels, lines=lines, here=here, letters=letters)
         if len(ids) > 1:
-            compared = beside(self._wb.compare(*ids).to_dict(), labels)
-            drawn += page_html(compared, labels, "wb-worked wb-part wb-columns")
+            blocks = beside(self._wb.compare(*ids).to_dict(), labels)
+            named = {*ids} <= {
+                line["run_id"] for line in lines
+            }  # in the tree, with their letters
+            drawn += page_html(blocks[named:], labels, "wb-worked wb-part wb-columns")
         else:
             rows = self._wb.runs.lines(7)
             drawn += draw("futures.offered", labels, rows=rows, here=here, name=rows.name)
@@ -129,7 +133,10 @@ class Futures:
 
     def _choose(self, event: Event) -> None:
         """Show the relations of an entity and the pieces of evidence that name it, below the graph."""
-        if run := self._bench.run:
+        if (run := self._bench.run) and event.kind == "nearby":
+            self._nearby ^= True
+            self._show_knowledge(run)
+        elif run:
             base = self._wb.knowledge.get(run.state["kb_prefix"])
             about = {"key": event.key, "base": base, "pieces": found_pieces(run)}
             graph = run._neighbourhood()
@@ -140,8 +147,9 @@ class Futures:
         """Show the graph around the answer of a run, or why its knowledge base is missing."""
         self.entity.show()
         try:
-            picture = str(run.knowledge().markup)
-            self.knowledge.show(draw("svg.searched", self._bench.labels, picture=picture))
+            picture = str(run.knowledge(self._nearby).markup)
+            drawn = draw("svg.searched", self._bench.labels, picture=picture, nearby=self._nearby)
+            self.knowledge.show(drawn)
         except WorkbenchError as error:
             self.knowledge.show(el("p.wb-part.wb-dim", str(error)))
 

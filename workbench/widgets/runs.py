@@ -83,6 +83,7 @@ class RunTable(Panel):
         rows.sort(key=lambda row: lineage[row["run_id"]])
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
+        rated = {row["run_id"]: "✗✓"[row["good"]] for row in self._wb.feedback().on_answers()}
         costs = {row["run_id"]: self.details(*(row[name] for name in MOVES)) for row in shown}
         table = runs_table(
             shown,
@@ -92,6 +93,7 @@ class RunTable(Panel):
             sort=self._sort,
             here=self._here,
             costs=costs,
+            rated=rated,
             marked=self._marked,
         )
         self.table.show(table)

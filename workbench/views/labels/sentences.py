@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from workbench.views.labels import Labels
 
 
-_PARTS = (("retrieval_s", "retrieval_took"), ("generation_s", "generation_took"))
 _REASONS = (
     (r"not needed", "skip_not_needed"),
     (r"stopped by the reviewer", "stopped_by_reviewer"),
@@ -98,15 +97,18 @@ def reason_text(reason: str, labels: Labels) -> str:
 
 
 def duration_text(figures: Data, labels: Labels) -> str:
-    """Return how long a run worked, and the parts for retrieval and for the answer.
+    """Return how long a run worked.
 
     >>> from workbench.views.labels import Labels
-    >>> duration_text({"total_s": 10.4, "retrieval_s": 0.389, "generation_s": 9.9}, Labels("en"))
-    '10.40 s in all (retrieval 389 ms, answer 9.90 s)'
+    >>> duration_text({"total_s": 10.4}, Labels("en"))
+    '10.40 s in all'
     """
-    parts = [labels(word, span=_span(figures[name])) for name, word in _PARTS if figures[name]]
-    within = labels("took_parts", parts=labels("comma").join(parts)) if parts else ""
-    return labels("took", span=_span(figures["total_s"])) + within
+    return labels("took", span=_span(figures["total_s"]))
+
+
+def phase_name(phase: str, labels: Labels) -> str:
+    """Return the name of a phase; of a recorded graph, a node's."""
+    return labels.get(f"phase_{phase}", phase)
 
 
 def savings_text(figures: Data, labels: Labels) -> str:
