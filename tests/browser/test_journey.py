@@ -79,5 +79,5 @@ def test_ask_edit_decide_fork_compare(notebook, workspace, store, tmp_path):
     compared = store.compare(done.run_id, ended.run_id)
     assert compared.parts["where"] == "decision"
     beside = page.locator(".wb-futures")
-    expect(beside).to_contain_text(done.run_id)
-    expect(beside).to_contain_text(ended.run_id)
+    for run, letter in ((done, "A"), (ended, "B")):
+        expect(beside.locator(f'[data-key="{run.run_id}"] .wb-letter').first).to_have_text(letter)
