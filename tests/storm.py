@@ -46,6 +46,10 @@ class Scenario:
     name: str
     settings: Mapping[str, Any] = field(default_factory=lambda: CORE)
     left: tuple[str, ...] = ()
+    appends = True
+    """Whether no row that is stored may go or change but as it does undisturbed."""
+    reads = False
+    """Whether what is seen between the kills is what was there before, or all of what comes."""
 
     def prepare(self, wb: Workbench) -> None:
         """Make the workspace in which every trial begins."""
@@ -53,6 +57,10 @@ class Scenario:
     def work(self, wb: Workbench, tell: Tell) -> None:
         """Begin, or go on from wherever it stands, to the end."""
         raise NotImplementedError
+
+    def look(self, wb: Workbench) -> dict[str, Any]:
+        """Read what must be the same after the kills: by default the bases, and the runs that are done."""
+        return dict(_seen(wb))
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,7 @@ class Adding(Scenario):
 
     first: int = 0
     then: int = 0
+    reads = True
 
     def prepare(self, wb: Workbench) -> None:
         lines = (PROJECT / "data" / "films.jsonl").read_text("utf-8").splitlines()[: self.first + self.then]
@@ -146,6 +155,8 @@ _LEFT = (
 @dataclass(frozen=True)
 class Keeping(Scenario):
     """Keep a small workspace in order, or take a base out of it."""
+
+    reads = True
 
     def prepare(self, wb: Workbench) -> None:
         for base in ("film", "other"):
@@ -195,7 +206,7 @@ SCENARIOS: dict[str, Scenario] = {
 # in the process that is killed
 
 
-def live(name: str, act: str, folder: str, settings: Mapping[str, Any], at: int) -> None:
+def live(scenario: Scenario, act: str, folder: str, settings: Mapping[str, Any], at: int) -> None:
     """Prepare, work or look; tell each line before anything else is done, and die before the ``at``-th write."""
     lock = threading.Lock()
 
@@ -203,12 +214,11 @@ def live(name: str, act: str, folder: str, settings: Mapping[str, Any], at: int)
         with lock:
             os.write(1, json.dumps(message, ensure_ascii=False).encode() + b"\n")
 
-    scenario = SCENARIOS[name]
     if act == "work":
         _count_writes(tell, at)
     with Workbench.open(folder, **settings) as wb:
         if act == "look":
-            tell({"seen": dict(_seen(wb))})
+            tell({"seen": scenario.look(wb)})
         else:
             scenario.prepare(wb) if act == "prepare" else scenario.work(wb, tell)
     for path in (Path(folder, name) for name in scenario.left if act == "prepare"):
@@ -316,24 +326,19 @@ class Life:
 class Storm:
     """A scenario: how it goes undisturbed, and trials under kills that are drawn from a seed."""
 
-    name: str
+    scenario: Scenario
     folder: Path
-    seed: int
+    seed: int = 1
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(exist_ok=True)
         self._run("prepare", self._template)
-        self._before = self._look(self._fresh("before")) if self._has_readers else {}
+        self._before = self._look(self._fresh("before")) if self.scenario.reads else {}
         calm = self._fresh("calm")
         self._writes = self._run("work", calm).told("write")
         self._seen, self._rows, self._files = self._look(calm), read(calm), self._listed(calm)
         self._freed = read(self._template).keys() - self._rows.keys()
-
-    @property
-    def _has_readers(self) -> bool:
-        """Whether what was there before is read between the kills."""
-        return isinstance(SCENARIOS[self.name], (Adding, Keeping))
 
     @property
     def _template(self) -> Path:
@@ -344,15 +349,15 @@ class Storm:
 
     def _run(self, act: str, folder: Path, at: int = 0) -> Life:
         folder.parent.mkdir(exist_ok=True)
-        settings = {**SCENARIOS[self.name].settings, **self.settings}
-        child = forked.call(live, self.name, act, str(folder), settings, at, stdout=subprocess.PIPE)
+        settings = {**self.scenario.settings, **self.settings}
+        child = forked.call(live, self.scenario, act, str(folder), settings, at, stdout=subprocess.PIPE)
         late = threading.Event()
         watch = threading.Timer(LIMIT_S, lambda: (late.set(), child.kill()))
         watch.start()
         with child.stdout as told:  # a line without its end is the one in which it was killed
             life = Life([json.loads(line) for line in told if line.endswith(b"\n")], child.wait())
         watch.cancel()
-        assert not late.is_set(), f"{self.name} hangs: {life.lines[-3:]}"
+        assert not late.is_set(), f"{self.scenario.name} hangs: {life.lines[-3:]}"
         assert life.told("done") or (at and life.returncode == -9), (life.returncode, life.lines[-3:])
         return life
 
@@ -367,7 +372,7 @@ class Storm:
 
     def trials(self, kills: int) -> list[str]:
         """Return what went wrong under so many kills; each pair of neighbouring writes is hit before any twice."""
-        draw, pairs, known = random.Random(f"{self.seed} {self.name}"), list(pairwise(self._writes)), set()
+        draw, pairs, known = random.Random(f"{self.seed} {self.scenario.name}"), list(pairwise(self._writes)), set()
         order = draw.sample(range(len(pairs)), len(pairs))
         order.sort(key=lambda number: pairs[number] in known or known.add(pairs[number]) or False)
         faults, fallen = list[str](), 0
@@ -376,7 +381,7 @@ class Storm:
             moments = [first, *(draw.randint(1, len(self._writes)) for _ in range(draw.choice((0, 1, 2))))]
             more, found = self._trial(self._fresh(f"trial {fallen}"), moments)
             fallen += more
-            faults += [f"{self.name}, killed before the writes {moments}: {fault}" for fault in found]
+            faults += [f"{self.scenario.name}, killed before the writes {moments}: {fault}" for fault in found]
         return faults
 
     def _trial(self, folder: Path, moments: list[int]) -> tuple[int, list[str]]:
@@ -388,7 +393,8 @@ class Storm:
             kills += life.returncode == -9
             faults += [f"repeated: {call}" for call in life.told("call") if tuple(call) in finished]
             rows = read(folder)
-            faults += [f"lost: {fault}" for fault in lost(before, rows, self._freed)]
+            if self.scenario.appends:
+                faults += [f"lost: {fault}" for fault in lost(before, rows, self._freed)]
             before = rows
             finished = {(k[2], int(k[3])) for k in rows if k[0] == "records" and k[1] not in earlier}
             faults += [f"lost: step {step}, told as done" for step in life.told("step") if tuple(step) not in finished]
@@ -401,10 +407,10 @@ class Storm:
         now = self._look(folder)
         differing = [name for name in {*now, *self._seen} if now.get(name) != self._seen.get(name)]
         faults += [f"wrong: {name} is not as it is undisturbed" for name in differing]
-        many, calm = counts(before), counts(self._rows)
+        many, calm = (counts(rows) if self.scenario.appends else Counter[str]() for rows in (before, self._rows))
         faults += [f"doubled: {count} of {name}" for name, count in (many - calm).items()]
         faults += [f"lost: {count} of {name}" for name, count in (calm - many).items()]
-        if self.name in ("gc", "kb remove") and (files := self._listed(folder)) != self._files:
+        if isinstance(self.scenario, Keeping) and (files := self._listed(folder)) != self._files:
             faults.append(f"left: {sorted(set(files) ^ set(self._files))}")
         return kills, faults
 

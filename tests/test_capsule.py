@@ -12,12 +12,14 @@ import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import forked
 from tests.servers import Reply, only, scripted_server
 from tests.shelves import ANSWER, CORE, PROJECT, QUESTION, corpus, environment, opened, workbench
+from tests.storm import Scenario, Storm
 from workbench.errors import CapsuleError
 from workbench.futures.capsule import read
 from workbench.futures.replay import full_document
@@ -247,35 +249,25 @@ def test_gc_keeps_a_tape_with_its_run(sealed, elsewhere):
         assert connection.execute("SELECT count(*) FROM tapes").fetchone() == (0,)
 
 
-IMPORT = """
-import os, sys
-from tests.shelves import opened
-import sqlite3
-left = [int(sys.argv[3])]
-real = sqlite3.connect
-class Connection(sqlite3.Connection):
-    def executemany(self, sql, rows):
-        left[0] -= 1
-        if left[0] == 0:
-            os._exit(9)
-        return super().executemany(sql, rows)
-sqlite3.connect = lambda *a, **k: real(*a, **{"factory": Connection, **k})
-with opened(sys.argv[1]) as wb:
-    wb.import_capsule(sys.argv[2])
-"""
+class Importing(Scenario):
+    appends, reads = False, True
+
+    def prepare(self, wb: Workbench) -> None:
+        wb.add_knowledge("film", [corpus(wb.path / "films.jsonl")])
+        run_id = wb.ask(QUESTION, kb="film").run_id
+        wb.export(run_id, wb.path / "run.zip")
+        wb.runs.remove(run_id)
+
+    def work(self, wb: Workbench, tell: Any) -> None:
+        wb.import_capsule(wb.path / "run.zip")
+
+    def look(self, wb: Workbench) -> dict[str, Any]:
+        return {"runs": [bytes_of(run).decode() for run in wb.runs.list()]}
 
 
-@pytest.mark.parametrize("at", [1, 6])
-def test_a_killed_import_leaves_nothing_half(sealed, tmp_path, at):
-    folder = tmp_path / "killed"
-    done = forked.run(
-        [sys.executable, "-c", IMPORT, str(folder), str(sealed), str(at)], env=environment(), cwd=PROJECT, timeout=120
-    )
-    assert done.returncode == 9
-    with opened(folder) as wb:
-        assert wb.runs.list() == []
-        run = wb.import_capsule(sealed)
-        assert wb.replay(run.run_id).status == "done"
+@pytest.mark.parametrize("kills", [2, pytest.param(8, marks=pytest.mark.full)])
+def test_a_killed_import_leaves_nothing_half(tmp_path: Path, kills: int) -> None:
+    assert Storm(Importing("import"), tmp_path / "storm").trials(kills) == []
 
 
 def rewritten(sealed: Path, path: Path, change) -> Path:

@@ -532,20 +532,6 @@ def test_old_runs_go_and_what_waits_stays_however_old(folder):
             wb.run(ended[0])
 
 
-def test_orphans_and_dead_leases(folder):
-    with sqlite3.connect(folder / "checkpoints.db") as connection:
-        row = "(thread_id, checkpoint_id, checkpoint, metadata) VALUES ('gone', 'c', x'00', x'00')"
-        connection.execute(f"INSERT INTO checkpoints {row}")
-    (folder / "leases").mkdir(exist_ok=True)
-    with opened(folder) as wb:
-        (folder / "leases" / "0123.json").write_text("{}")
-        freed = by_kind(wb.gc(yes=True))
-        assert freed["checkpoints of removed runs"]["count"] == 1
-        assert freed["leases of dead processes"]["count"] == 1
-        assert wb.gc() == []
-        assert wb.ask(QUESTION, kb="film").answer == ANSWER
-
-
 WAITING = """
 import sys, asyncio; from tests.shelves import opened
 wb = opened(sys.argv[1])

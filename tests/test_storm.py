@@ -35,7 +35,7 @@ def test_kills_lose_double_repeat_and_change_nothing(tmp_path: Path, name: str, 
         Reply(["Christopher ", "Nolan ", "directed ", "Memento", " [1]", "."], delay_s=0.02)
     ) as server:
         model = {"chat_model": "openai:scripted", "chat_base_url": server.url} if name == "streamed" else {}
-        assert Storm(name, tmp_path / "storm", SEED, model).trials(kills) == []
+        assert Storm(SCENARIOS[name], tmp_path / "storm", SEED, model).trials(kills) == []
 
 
 LEFT = """

@@ -91,7 +91,6 @@ def _nameless(*, year: int): ...
         (_no_annotation, {}, "parameter 'query' needs an annotation"),
         (_stars, {}, r"parameter \*more: str cannot be a field"),
         (_nameless, {"intents": {"qa"}}, "needs a parameter `query: str`"),
-        (_nameless, {"description": ""}, "needs a description"),
         (_nameless, {"name": "Über tool"}, "is not a name for a tool"),
         (_nameless, {"name": "discover"}, "There is a tool 'discover' already.*replace=True.*Known: chain_explo"),
     ],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Client, Listener
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests import forked
 from tests.counting import endless
 from tests.shelves import workbench
 from workbench.errors import KnowledgeError, NotPaused, RunError, UnknownKnowledge, WorkbenchError, WorkspaceBusy
+from workbench.knowledge.adding.adding import Addition
 from workbench.parts.memory.service import find_store
 from workbench.records.store import RunStore
 from workbench.records.tape import canonical
@@ -30,58 +32,77 @@ COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 
 
 class Other:
-    """A process with the workspace open that does what it is told."""
+    """A process with the workspace open that does what it is told, line by line."""
 
-    def __init__(self, workspace: Path):
+    def __init__(self, workspace: Path, **settings: object):
         code = "import sys; from tests.test_two_at_once import obey; obey(*sys.argv[1:])"
-        with Listener(family="AF_UNIX") as listener:
-            self.process = forked.Popen([sys.executable, "-c", code, workspace, listener.address], cwd=ROOT)
-            self.pipe = listener.accept()
+        command = [sys.executable, "-c", code, str(workspace), json.dumps(settings)]
+        self.process = forked.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.heard() == "ready"
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
-    def tell(self, what: str, *words: str) -> None:
-        self.pipe.send([what, *words])
+    def tell(self, what: str, *words: object) -> None:
+        self.process.stdin.write(json.dumps([what, *words]) + "\n")
+        self.process.stdin.flush()
 
     def heard(self):
-        return self.pipe.recv()
+        return json.loads(self.process.stdout.readline())
 
-    def do(self, what: str, *words: str):
+    def do(self, what: str, *words: object):
         self.tell(what, *words)
         return self.heard()
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()
 
 
-def obey(workspace: str, address: str) -> None:
+def obey(workspace: str, settings: str) -> None:
     """What ``Other`` runs."""
-    pipe = Client(address)
-    with Workbench.open(workspace, time_budget_s=600) as wb:  # so that what is endless is
+
+    def tell(said: object) -> None:
+        print(json.dumps(said), flush=True)
+
+    def half(self: Addition, *_: object) -> None:
+        tell("half")
+        sys.stdin.read()
+
+    def make_slowly(corpus: str) -> None:
+        Addition._write = half
+        wb.add_knowledge("film", [write_corpus(Path(corpus), 1)])
+
+    def remove_and_add(corpus: str, times: int) -> None:
+        for generation in range(times):
+            wb.knowledge.remove("film")
+            wb.add_knowledge("film", [write_corpus(Path(corpus), generation, 3)])
+
+    own = {"time_budget_s": 600, **json.loads(settings)}  # so that what is endless is
+    with ExitStack() as held, Workbench.open(workspace, **own) as wb:
         endless(wb)
-        wb.ports()
         doing = {
             "ask": lambda review: wb.ask(QUESTION, kb="film", review=review or None).run_id,
             "slow": lambda: started(wb),
             "status": lambda run_id: [wb.run(run_id).status, wb.run(run_id).to_dict()["holder"]],
             "approve": lambda run_id, note: wb.run(run_id).approve(note).status,
-            "respond": lambda run_id, words: wb.run(run_id).respond(words).status,
             "resume": lambda run_id: wb.run(run_id).resume(wait=False).status,
             "cancel": lambda run_id: wb.run(run_id).cancel().status,
             "wait": lambda run_id: wb.run(run_id).wait(60).status,
             "say": lambda name, count: [wb.ask(f"{name} {n} hello", session=name).run_id for n in range(count)],
+            "add": lambda corpus, n: wb.add_knowledge("film", [write_corpus(Path(corpus), n)]).added,
+            "hold": lambda: held.enter_context(wb.knowledge.writing("film")) and None,
+            "make slowly": make_slowly,
+            "remove and add": remove_and_add,
         }
-        pipe.send("ready")
-        while True:
-            what, *words = pipe.recv()
+        tell("ready")
+        for line in sys.stdin:
+            what, *words = json.loads(line)
             try:
-                pipe.send(doing[what](*words))
+                tell(doing[what](*words))
             except WorkbenchError as error:
-                pipe.send({"refused": f"{type(error).__name__}: {error}"})
+                tell({"refused": f"{type(error).__name__}: {error}"})
 
 
 def started(wb: Workbench) -> str:
@@ -319,42 +340,6 @@ def write_corpus(folder: Path, generation: int, documents: int = 12) -> Path:
     return path
 
 
-def process(function: str, *args: object) -> subprocess.Popen[str]:
-    """A real process that runs a function of this file with these words; told and heard line by line."""
-    code = f"import sys; from tests.test_two_at_once import {function}; {function}(*sys.argv[1:])"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    return forked.Popen([sys.executable, "-c", code, *map(str, args)], cwd=ROOT, **pipes)
-
-
-def end(*processes: subprocess.Popen[str]) -> None:
-    for one in processes:
-        one.kill()
-        one.communicate()
-
-
-def add_when_told(workspace: str, corpus: str, limit: str) -> None:
-    """For each number on a line: that generation of the corpus is added, and the number said back."""
-    with Workbench.open(workspace, **{**HASHING, "exact_search_limit": int(limit)}) as wb:
-        print("ready", flush=True)
-        for line in sys.stdin:
-            wb.add_knowledge("film", [write_corpus(Path(corpus), int(line))])
-            print(int(line), flush=True)
-
-
-def hold_for_writing(workspace: str) -> None:
-    """Holds the base for writing until it dies."""
-    with Workbench.open(workspace, **HASHING) as wb, wb.knowledge.writing("film"):
-        print("held", flush=True)
-        sys.stdin.read()
-
-
-def tell(writer: subprocess.Popen[str], generation: int) -> None:
-    assert writer.stdin and writer.stdout
-    writer.stdin.write(f"{generation}\n")
-    writer.stdin.flush()
-    assert writer.stdout.readline().strip() == str(generation)
-
-
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     folder = tmp_path / "corpus"
@@ -377,11 +362,10 @@ def limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 
 
 @pytest.fixture
-def writer(tmp_path: Path, corpus: Path, limit: int) -> Iterator[subprocess.Popen[str]]:
-    one = process("add_when_told", tmp_path / "ws", corpus, limit)
-    assert one.stdout and one.stdout.readline() == "ready\n"
+def writer(tmp_path: Path, limit: int) -> Iterator[Other]:
+    one = Other(tmp_path / "ws", **HASHING, exact_search_limit=limit)
     yield one
-    end(one)
+    one.kill()
 
 
 def seen(base) -> dict[str, set[int]]:
@@ -398,15 +382,15 @@ def seen(base) -> dict[str, set[int]]:
     return {name: {int(t.partition("Gen")[2][:1]) for t in some if "Gen" in t} for name, some in titles.items()}
 
 
-def test_an_open_reader_sees_what_another_process_added_with_its_next_call(tmp_path, writer, limit):
+def test_an_open_reader_sees_what_another_process_added_with_its_next_call(tmp_path, corpus, writer, limit):
     with pytest.raises(UnknownKnowledge), Workbench.open(tmp_path / "ws", **HASHING) as wb:
         wb.knowledge.get("film")
-    tell(writer, 1)
+    writer.do("add", str(corpus), 1)
     with Workbench.open(tmp_path / "ws", **{**HASHING, "exact_search_limit": limit}) as wb:
         base = wb.knowledge.get("film")
         for generation in (1, 2, 3):
             if generation > 1:
-                tell(writer, generation)
+                writer.do("add", str(corpus), generation)
             found = seen(base)
             assert {name: states for name, states in found.items() if states not in ({generation}, set())} == {}
             assert found["keywords"] and found["vectors"] and found["graph"] and found["select"]
@@ -422,14 +406,12 @@ def test_an_open_reader_sees_what_another_process_added_with_its_next_call(tmp_p
             assert base.inspect()["search"] == ("hnsw" if approximate else "exact")
 
 
-def test_a_reader_never_sees_a_mixture(tmp_path, writer, limit):
-    tell(writer, 1)
+def test_a_reader_never_sees_a_mixture(tmp_path, corpus, writer, limit):
+    writer.do("add", str(corpus), 1)
     with Workbench.open(tmp_path / "ws", **{**HASHING, "exact_search_limit": limit}) as wb:
         base, last, looked = wb.knowledge.get("film"), 1, dict[int, int]()
         for generation in range(2, 8):
-            assert writer.stdin
-            writer.stdin.write(f"{generation}\n")
-            writer.stdin.flush()
+            writer.tell("add", str(corpus), generation)
             while last < generation:
                 with base.reading():
                     found = seen(base)
@@ -441,18 +423,16 @@ def test_a_reader_never_sees_a_mixture(tmp_path, writer, limit):
                 assert len(base.graph()) and {len(s) for s in seen(base).values()} <= {0, 1}
                 looked[now] = looked.get(now, 0) + 1
                 last = now
-            assert writer.stdout and writer.stdout.readline().strip() == str(generation)
+            assert "refused" not in str(writer.heard())
         assert sum(looked.values()) > 6
 
 
 @pytest.mark.parametrize("limit", [(2, "chroma")], indirect=True)
-def test_whole_steps_of_a_run_read_one_state(tmp_path, writer, limit):
-    tell(writer, 1)
+def test_whole_steps_of_a_run_read_one_state(tmp_path, corpus, writer, limit):
+    writer.do("add", str(corpus), 1)
     with Workbench.open(tmp_path / "ws", **{**HASHING, "exact_search_limit": limit}) as wb:
         for generation in (2, 3, 4):
-            assert writer.stdin and writer.stdout
-            writer.stdin.write(f"{generation}\n")
-            writer.stdin.flush()
+            writer.tell("add", str(corpus), generation)
             run = wb.ask("List comedies", kb="film", session=str(generation))
             assert run.status == "done", run.error
             for record in run.records:
@@ -460,15 +440,15 @@ def test_whole_steps_of_a_run_read_one_state(tmp_path, writer, limit):
                     results = run._store.body(run.run_id, record["raw_output_ref"])["results"]
                     titles = [r["metadata"]["title"] for r in results if r["source_type"] == "chunk"]
                     assert len({title.partition("Gen")[2] for title in titles}) <= 1
-            assert writer.stdout.readline().strip() == str(generation)
+            assert "refused" not in str(writer.heard())
 
 
 def test_one_writer_and_its_name(tmp_path, corpus):
     with Workbench.open(tmp_path / "ws", **HASHING) as wb:
         wb.add_knowledge("film", [write_corpus(corpus, 1)])
-        holder = process("hold_for_writing", tmp_path / "ws")
+        holder = Other(tmp_path / "ws", **HASHING)
         try:
-            assert holder.stdout.readline() == "held\n"
+            assert holder.do("hold") is None
             for refused in (lambda: wb.add_knowledge("film", [corpus]), lambda: wb.knowledge.remove("film")):
                 with pytest.raises(WorkspaceBusy, match=rf"'film' is being written by process {holder.pid} on \S+ "):
                     refused()
@@ -476,7 +456,7 @@ def test_one_writer_and_its_name(tmp_path, corpus):
             assert said.returncode == 1 and f"process {holder.pid} on" in said.stderr and said.stderr.count("\n") == 1
             assert len(wb.knowledge.get("film").search("words", "comedy", 50)) == 13, "reading goes on"
         finally:
-            end(holder)
+            holder.kill()
         assert wb.add_knowledge("film", [write_corpus(corpus, 2)]).changed == 12, "a dead holder's lock is free at once"
 
 
@@ -503,22 +483,13 @@ def test_a_base_removed_or_made_anew_under_a_reader(tmp_path, corpus):
         assert near.knowledge.names() == [] and wb.knowledge.get("film").about()["counts"]["documents"] == 12
 
 
-def remove_and_add(workspace: str, corpus: str, times: str) -> None:
-    """Removes the base and makes it anew, so many times."""
-    with Workbench.open(workspace, **HASHING) as wb:
-        for generation in range(int(times)):
-            wb.knowledge.remove("film")
-            wb.add_knowledge("film", [write_corpus(Path(corpus), generation, 3)])
-        print("done", flush=True)
-
-
 def test_reading_while_another_process_removes_and_makes_anew(tmp_path, corpus):
     with Workbench.open(tmp_path / "ws", **HASHING) as wb:
         wb.add_knowledge("film", [write_corpus(corpus, 1, 3)])
-        other = process("remove_and_add", tmp_path / "ws", corpus, 8)
-        answers = 0
+        other, answers = Other(tmp_path / "ws", **HASHING), 0
+        other.tell("remove and add", str(corpus), 8)
         try:
-            while other.poll() is None:
+            while not select.select([other.process.stdout], [], [], 0)[0]:
                 try:
                     base = wb.knowledge.get("film")
                     with base.reading():
@@ -531,34 +502,21 @@ def test_reading_while_another_process_removes_and_makes_anew(tmp_path, corpus):
                     assert "is being made by process" in str(told)
                 except KnowledgeError as told:
                     assert "is no longer open: it was removed" in str(told)
-            assert other.stdout.read() == "done\n" and other.returncode == 0
+            assert other.heard() is None
         finally:
-            end(other)
+            other.kill()
         assert answers
 
 
-def make_slowly(workspace: str, corpus: str) -> None:
-    """Stops in the middle of a first add, until it dies."""
-    from workbench.knowledge.adding.adding import Addition
-
-    def stopping(self: Addition, *_: object) -> None:
-        print("half", flush=True)
-        sys.stdin.read()
-
-    Addition._write = stopping
-    with Workbench.open(workspace, **HASHING) as wb:
-        wb.add_knowledge("film", [write_corpus(Path(corpus), 1)])
-
-
 def test_a_base_that_is_being_made_is_not_asked(tmp_path, corpus):
-    maker = process("make_slowly", tmp_path / "ws", corpus)
+    maker = Other(tmp_path / "ws", **HASHING)
     with Workbench.open(tmp_path / "ws", **HASHING) as wb:
         try:
-            assert maker.stdout.readline() == "half\n"
+            assert maker.do("make slowly", str(corpus)) == "half"
             with pytest.raises(WorkspaceBusy, match=rf"'film' is being made by process {maker.pid} on"):
                 wb.knowledge.get("film")
         finally:
-            end(maker)
+            maker.kill()
         with pytest.raises(KnowledgeError, match="'film' was never finished"):
             wb.knowledge.get("film")
         assert wb.add_knowledge("film", [write_corpus(corpus, 1)]).added == 13

@@ -86,8 +86,7 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
         from langchain.chat_models import init_chat_model
 
         with _option_errors(setting, name):
-            model = init_chat_model(own_name, model_provider=provider, **options)
-        return model
+            return init_chat_model(own_name, model_provider=provider, **options)
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     client = async_client(
         settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S"
@@ -113,8 +112,7 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
         "extra_body": extra or None,
     }
     with _option_errors(setting, name):
-        model = kind(**{**given_by_settings, **fields})
-    return model
+        return kind(**{**given_by_settings, **fields})
 
 
 @contextmanager

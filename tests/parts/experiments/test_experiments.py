@@ -24,8 +24,8 @@ from pydantic import SecretStr
 
 from experiments import interchange
 from experiments.crate import PROFILES, write_crate
-from tests import forked
 from tests.shelves import workbench
+from tests.storm import Scenario, Storm
 from workbench.errors import CorpusError, WorkbenchError
 from workbench.parts.experiments import cells
 from workbench.parts.experiments.experiment import Experiment
@@ -179,27 +179,6 @@ def test_two_workers_run_each_cell_once(place: Path, wb: Workbench) -> None:
     assert done.status()["done"] == len(done.to_frame()) == 36
 
 
-KILLED = """
-import os
-from workbench.session import Workbench
-from workbench.parts.experiments.store import ExperimentStore
-
-place, moment = {moment!r}.split()
-name = {{"begun": "begin", "noted": "note_run", "ended": "end"}}[place]
-method, count = getattr(ExperimentStore, name), 0
-
-def killed(self, *args, **columns):
-    global count
-    count += 1
-    done = method(self, *args, **columns) if count < int(moment) or name != "end" else None
-    if count == int(moment):
-        os.kill(os.getpid(), 9)
-    return done
-
-setattr(ExperimentStore, name, killed)
-with Workbench.open({place!r}, embedding_model="hashing") as wb:
-    wb.experiments.run({path!r})
-"""
 SAME = ("configuration", "question", "repeat", "status", "scores", "executed", "replayed", "tokens")
 
 
@@ -207,24 +186,23 @@ def rows(wb: Workbench, name: str) -> list[tuple[Any, ...]]:
     return [tuple(row[column] for column in SAME) for row in wb.experiments.get(name)._store.cells()]
 
 
-@pytest.mark.parametrize(
-    ("size", "moments"),
-    [
-        (1, ["begun 3", "noted 4", "ended 2"]),  # as a cell begins, while its run works, before its end is kept
-        pytest.param(17, ["begun 60", "noted 50", "ended 40"], marks=pytest.mark.full),
-    ],
-)
-def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(place, size, moments, wb):
-    sweep = {"repeats": size, "grid": {"max_iterations": [2, 1], "merge_max_results": [10, 1]}}
-    path = spec(place, name=f"killed{size}", **sweep)
-    for moment in moments:
-        script = KILLED.format(place=str(place / "w"), path=str(path), moment=moment)
-        assert forked.run([sys.executable, "-c", script], check=False).returncode == -9
-    assert 0 < wb.experiments.get(f"killed{size}").status()["done"] < 12 * size
-    wb.experiments.run(path)
-    wb.experiments.run(spec(place, name=f"whole{size}", **sweep))
-    assert len(rows(wb, f"killed{size}")) == 12 * size
-    assert rows(wb, f"killed{size}") == rows(wb, f"whole{size}")
+class Sweep(Scenario):
+    appends = False
+
+    def prepare(self, wb: Workbench) -> None:
+        (wb.path / "mill.md").write_text(TEXT)
+        wb.add_knowledge("mill", [wb.path / "mill.md"])
+
+    def work(self, wb: Workbench, tell: Any) -> None:
+        wb.experiments.run({**SWEEP, "repeats": 2})
+
+    def look(self, wb: Workbench) -> dict[str, Any]:
+        return {"rows": rows(wb, "sweep")}
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(8, marks=pytest.mark.full)])
+def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(tmp_path: Path, kills: int) -> None:
+    assert Storm(Sweep("sweep", {"embedding_model": "hashing"}), tmp_path / "storm").trials(kills) == []
 
 
 @pytest.mark.parametrize(
@@ -234,11 +212,8 @@ def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(place, 
         ({"grid": {"max_iterations": []}}, r":\d+: grid.max_iterations: List should have at least 1 item"),
         ({"grid": {f"a{n}": list(range(10)) for n in range(6)}}, r"more than 100,000 configurations"),
         ({"questions": "missing.jsonl"}, r":\d+: questions: .*missing.jsonl does not exist"),
-        ({"questions": "", "notebook": ""}, r":1: name either questions or a notebook"),
         ({"grid": {"max_iterations": [1, 2, 1]}}, r":\d+: max_iterations has a value twice"),
-        ({"random": {"n": 3}, "optuna": {"n": 3}}, "either random or optuna"),
         ({"measure": "rihgt"}, r":\d+: measure 'rihgt' is not one. Known: right, EM"),
-        ({"include": "nowhere.yaml"}, r":\d+: include: 'nowhere.yaml' does not exist"),
         ({"include": "wrong.yaml"}, r"wrong.yaml:\d+: include: wrong.yaml includes this file in turn"),
     ],
 )
@@ -254,7 +229,6 @@ def test_a_wrong_specification_names_key_and_line_before_anything_runs(place, ch
         ({"grid": {"max_iterations": [1, "two"]}}, r":\d+: grid.max_iterations: .*two"),
         ({"base": {"thresholds.min_evidence": -1}}, r":\d+: base.thresholds.min_evidence: "),
         ({"grid": {"reviewer": ["never", "nobody"]}}, r":\d+: grid.reviewer: reviewer is 'nobody'"),
-        ({"kb": "nowhere"}, r":\d+: kb: .*nowhere"),
         ({"questions": [{"question": "Who?"}, {"id": "a"}]}, r":\d+: questions.1.question: Field required"),
     ],
 )

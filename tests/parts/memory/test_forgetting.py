@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
-import signal
 import sqlite3
-import sys
 import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import forked
-from tests.shelves import CORE, PROJECT, corpus, environment, shelved
+from tests.shelves import CORE, corpus, shelved
+from tests.storm import Scenario, Storm
 from tests.test_store import empty_postgres, postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import RunError, WorkbenchError
@@ -416,57 +414,26 @@ def test_nothing_that_was_forgotten_stays_at_hand(bench):
     assert "Film 2" not in recalled()
 
 
-KILLED = """
-import json, os, sys
-from tests.parts.memory.test_forgetting import REMEMBERING
-from workbench.parts.memory import forgetting
-from workbench.parts.memory.store import MemoryStore
-from workbench.runs.workers import Work
-from workbench.session import Workbench
+class Forgetting(Scenario):
+    appends = False
 
-folder, named, moment, given = sys.argv[1:]
-of = {"remove": Work, "forget": MemoryStore}[named]
-real = getattr(of, named)
+    def prepare(self, wb: Workbench) -> None:
+        wb.add_knowledge("film", [corpus(wb.path / "films.jsonl", 12)])
+        (wb.path / "id").write_text(planted(wb, "en")["memory"]["id"])
 
-def watched(*told, **how):
-    if moment == "after":
-        real(*told, **how)
-    os.kill(os.getpid(), 9)
+    def work(self, wb: Workbench, tell: Any) -> None:
+        with suppress(WorkbenchError):  # it was gone already
+            forget(wb, memory=(wb.path / "id").read_text())
 
-setattr(of, named, watched)
-with Workbench.open(folder, **REMEMBERING) as wb:
-    forgetting.forget(wb, **json.loads(given))
-"""
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory) -> tuple[Path, dict[str, Any], dict[str, Any]]:
-    """A workspace with what is planted, what is to be forgotten, and what an undisturbed forgetting leaves."""
-    folder = tmp_path_factory.mktemp("template")
-    with Workbench.open(shelved(folder / "w", corpus(folder / "films.jsonl", 12)), **REMEMBERING) as wb:
-        memory = planted(wb, "en")["memory"]["id"]
-    shutil.copytree(folder / "w", folder / "whole")
-    with Workbench.open(folder / "whole", **REMEMBERING) as wb:
-        forget(wb, memory=memory)
-        left = kept(wb)
-    return folder / "w", {"memory": memory}, left
+    def look(self, wb: Workbench) -> dict[str, Any]:
+        mine = [memory["content"] for memory in find_store(wb).memories("default")]
+        return {"another's": kept(wb, "bob"), "mine": mine, "in files": sorted(holders(wb.path, "zqhorror"))}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("named", "moment"), [("forget", "before"), ("remove", "before"), ("remove", "after")])
-@pytest.mark.few(1)
-def test_a_killed_forgetting_is_ended_by_the_next(template, tmp_path, named, moment):
-    source, given, left = template
-    folder = Path(shutil.copytree(source, tmp_path / "w"))
-    command = [sys.executable, "-c", KILLED, str(folder), named, moment, json.dumps(given)]
-    died = forked.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
-    assert died.returncode == -signal.SIGKILL, died.stderr
-    with Workbench.open(folder, **REMEMBERING) as wb:
-        assert wb.ask("Who directed Film 9?", kb="film", session="new", user="cai").status == "done", "it opens"
-        forget(wb, user="cai")
-        assert forget(wb, **given).done
-        assert left.items() <= kept(wb).items(), "nothing else is lost"
-    assert holders(folder, "zqhorror") == set()
+@pytest.mark.parametrize("kills", [2, pytest.param(8, marks=pytest.mark.full)])
+def test_a_killed_forgetting_is_ended_by_the_next(tmp_path: Path, kills: int) -> None:
+    assert Storm(Forgetting("forgetting", REMEMBERING), tmp_path / "storm").trials(kills) == []
 
 
 def test_everything_is_forgotten_of_a_person_who_asked_the_same_report_twice(bench):

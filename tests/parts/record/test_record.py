@@ -20,7 +20,6 @@ from langgraph.errors import NodeInterrupt
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy, interrupt
 
-from tests import forked
 from tests.parts.record.graphs import KINDS, LOG, Kind, Log, executed, finish, line, review, step
 from tests.shelves import workbench
 from workbench.errors import RunError, WorkspaceFull
@@ -241,31 +240,6 @@ def test_a_function_that_was_named_goes_on_the_tape(wb: Workbench) -> None:
 def now() -> int:
     executed["now"] += 1
     return time.perf_counter_ns()
-
-
-def test_a_run_whose_process_was_killed_goes_on_without_repeating_a_node(tmp_path: Path) -> None:
-    script = f"""
-import os
-from tests.parts.record import graphs
-from workbench.records.store import RunStore
-from workbench.session import Workbench
-
-def die(state):
-    if not os.path.exists({str(tmp_path / "second")!r}):
-        os._exit(9)
-    return graphs.finish(state)
-
-graph = graphs.line(("first", graphs.step("first")), ("die", die))
-with Workbench.open({str(tmp_path / "w")!r}) as wb:
-    agent = wb.record(graph, "killed")
-    run = agent.runs()[0].resume() if agent.runs() else agent.ask(graphs.LOG)
-    print(run.status, run.state["answer"], dict(graphs.executed))
-"""
-    first = forked.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert first.returncode == 9, first.stderr
-    (tmp_path / "second").touch()
-    second = forked.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert second.stdout.strip() == "done 1 steps, approved: None {'finish': 1}"
 
 
 def test_a_run_is_worked_on_by_one_process(wb: Workbench) -> None:

@@ -131,10 +131,7 @@ async def test_a_report_is_written_and_leaving_a_stream_ends_its_work(served):
     ("graph", "given", "says"),
     [
         ("conversation", {}, "Nothing is asked"),
-        ("conversation", {"messages": [{"colour": 1}]}, "messages cannot be read"),
         ("conversation", {"message": "x", "colour": 1}, "'colour'.*Known: kb_prefix"),
-        ("conversation", {"message": "x", "review": ["everywhere"]}, "Unknown review point 'everywhere'"),
-        ("conversation", {"message": "x", "kb_prefix": "nots"}, "notes"),
         ("conversation", {"message": "x", "report": {"colour": 1}}, "'report.colour'. Known: report_type"),
         ("retrieval", {"query": "x"}, "Which knowledge base.*notes"),
         ("fusion", {"query": "x", "operation": "dance"}, "no operation 'dance'"),

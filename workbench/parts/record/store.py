@@ -18,11 +18,24 @@ from langgraph.store.sqlite import SqliteStore
 
 from workbench.errors import RunError
 from workbench.extensions import Service
-from workbench.records.sqlite import PATIENCE_S, begin_with_log
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables
 
 if TYPE_CHECKING:
     from workbench.parts.record.effects import Place
     from workbench.records.tape import Effect
+
+TABLES = """
+    CREATE TABLE IF NOT EXISTS store (
+        prefix TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+        created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+        expires_at TIMESTAMP, ttl_minutes REAL, PRIMARY KEY (prefix, key)
+    );
+    CREATE INDEX IF NOT EXISTS store_prefix_idx ON store (prefix);
+    CREATE INDEX IF NOT EXISTS idx_store_expires_at ON store (expires_at) WHERE expires_at IS NOT NULL;
+    CREATE TABLE IF NOT EXISTS store_migrations (v INTEGER PRIMARY KEY);
+    INSERT OR IGNORE INTO store_migrations VALUES (4);
+"""
+"""LangGraph's tables, made at once: a process that was killed in its own steps leaves a store that never opens."""
 
 
 class RecordedStore(BaseStore):
@@ -98,10 +111,9 @@ class GraphRuns(Service):
             isolation_level=None,
         )
         begin_with_log(connection)
+        create_tables(connection, TABLES, 1)
         self._wb._work.stores.callback(connection.close)
-        store = SqliteStore(connection)
-        store.setup()
-        return store
+        return SqliteStore(connection)
 
     def find(self, run_id: str) -> Any:
         """Return a recorded run; one whose graph was not recorded here and cannot be loaded can be looked at."""
