@@ -308,6 +308,10 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     page.view = "knowledge"
     shown = page.futures.knowledge.picture.html
     key = next(key for key in re.findall(r'data-key="([^"]+)" role="option"', shown) if "ang lee" in key)
+    assert "Pushing Hands" not in shown
+    page.futures.knowledge.press("nearby")
+    assert "Pushing Hands" in page.futures.knowledge.picture.html
+    page.futures.knowledge.press("nearby")
     page.futures.knowledge.press("choose", key)
     said = text(page.futures.entity)
     assert re.search("directed by ← .*The Wedding Banquet", said) and "[1] The Wedding Banquet cited" in said
@@ -380,6 +384,11 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     shared_wb.runs.remove(waits.run_id)
     heads = ("Took", "Model", "Tokens", "Cost", "Backed")
     assert [head for head in heads if head in text(runs.table)] == ["Took", "Backed"]  # no model was asked
+    assert "Rating" not in text(runs.table)
+    asked.feedback(False)
+    runs.show(asked.run_id)
+    assert "Rating" in text(runs.table) and runs.table.picture.rows[asked.run_id].endswith("<td>✗</td></tr>")
+    asked.feedback(None)
     assert asked.answer.splitlines()[0][2:42] in text(runs.table)
     [row] = shared_wb.runs.lines(text=asked.run_id)
     twins = [{**row, "run_id": "twin", "created_at": "2999-01-01"}, row]

@@ -157,7 +157,10 @@ def test_a_run_draws_itself(wb):
     executor = frame[frame.name == "executor"].iloc[0]
     assert executor.times == len(run.records) and not set(frame.status) - {"done", "pending"}
     near = run.knowledge()
-    assert {"Ang Lee", "Yu-wen Wang", "Sihung Lung"} <= {*words(near)}, "who is named in the answer is in its figure"
+    named = {"Ang Lee", "Yu-wen Wang", "Sihung Lung", "Comedy", "1993"}
+    assert named <= {*words(near)} and "Taiwan" not in run.answer, "the answer says its values"
+    around = {*words(run.knowledge(nearby=True))}
+    assert named | {"Taiwan", "Pushing Hands"} <= around and not {"Taiwan", "Pushing Hands"} & {*words(near)}
     assert {"检索", "审阅反思"} <= {*words(graph(walked(_drawable(), run.log, "done"), "", "zh"))}, "no name is cut"
 
 

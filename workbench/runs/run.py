@@ -208,13 +208,14 @@ class Run(Recording):
         return draw_graph(walk, self.query, self._language)
 
     def knowledge(self, nearby: bool = False) -> Drawing:
-        """Draw what the answer names and cites in the knowledge base; with ``nearby`` what relates to that too."""
+        """Draw what the answer names and cites in the knowledge base; with ``nearby`` what relates to that too.
+
+        Without an answer it is around what was found.
+        """
         graph = self._neighbourhood()
-        return draw_knowledge(
-            graph if nearby else graph.core(),
-            self._language,
-            self.answer if self.citations else "",
-        )
+        text = self.answer if self.citations else ""
+        shown = graph.core() if text and not nearby else graph
+        return draw_knowledge(shown, self._language, text)
 
     def _neighbourhood(self) -> Around:
         """Return what the answer names and cites in the knowledge base, and what relates to that.

@@ -33,8 +33,7 @@ def dag(plan: Plan, records: Iterable[ExecutionRecord] = (), title: str = "") ->
     view = PlanView(plan, labels, list(records))
     rows = list(_rows(view))
     under = f"{labels('version', n=plan.version)} · {labels('steps', n=len(rows))}"
-    heading = title or plan.problem_statement or labels("plan")
-    return sheet(rows, _body(view), heading, under, [*_legend(view)])
+    return sheet(rows, _body(view), title or plan.problem_statement, under, [*_legend(view)])
 
 
 def _rows(view: PlanView) -> Iterator[Json]:
