@@ -52,16 +52,18 @@ def notebook(
         opened.append(lab.open(browser, tmp_path / f"{name}.ipynb", cells))
         return opened[-1]
 
+    failed = True
     try:
         yield make
-        if request.node.stash.get(FAILED, True):
+        failed = request.node.stash.get(FAILED, True)
+        if failed:
             for notebook in opened:
                 notebook.screenshot(notebook.file.with_suffix(".failed.png"))
         else:
             browser.seen.clean()
     finally:
         for notebook in opened:
-            notebook.page.close()
+            notebook.close(failed)
         lab.end_kernels(tmp_path)
 
 

@@ -40,7 +40,7 @@ from urllib.parse import quote, urlsplit
 
 import nbformat
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page, ViewportSize, expect, sync_playwright
 
 from tests.forked import kernels
 
@@ -63,6 +63,8 @@ LAB_SETTINGS = {"@jupyterlab/apputils-extension/notification": {"fetchNews": "fa
 # It asks every kernel about itself, and writes an error when that one is restarted before it has answered.
 DISABLED = {"disabledExtensions": {"@jupyterlab/debugger-extension": True}}
 SECONDS = 60.0
+WINDOW = ViewportSize(width=1460, height=1800)
+"""Tall: JupyterLab does not draw cells that are out of view."""
 KEEP_STATE = "@jupyter-widgets/jupyterlab-manager:saveWidgetState"
 PANEL = "jupyterapp.shell.currentWidget"
 IDLE = f"{PANEL}?.sessionContext?.session?.kernel?.status === 'idle'"
@@ -133,7 +135,7 @@ def chromium(profile: Path) -> Iterator[Browser]:
             executable_path=found,
             args=CHROMIUM_FLAGS,
             chromium_sandbox=os.getuid() != 0,
-            viewport={"width": 1460, "height": 1800},  # tall: JupyterLab does not draw cells that are out of view
+            viewport=WINDOW,
             locale="en-US",
         )
         context.set_default_timeout(SECONDS * 1000)  # a crowded machine answers late
@@ -161,13 +163,15 @@ class Lab:
             return json.loads(answer.read() or "null")
 
     def open(self, browser: Browser, file: Path, cells: Sequence[str] = ()) -> Notebook:
-        """A notebook in a page of its own, its kernel ready; written first when cells are given."""
+        """A notebook, its kernel ready; written first when cells are given. All share a page: it takes 5 s to load."""
         if cells:
             kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
             code = [nbformat.v4.new_code_cell(cell) for cell in cells]
             nbformat.write(nbformat.v4.new_notebook(metadata={"kernelspec": kernel}, cells=code), file)
-        notebook = Notebook(self, browser.context.new_page(), browser.seen, file)
-        notebook.show()
+        page = browser.context.pages[0]
+        page.set_viewport_size(WINDOW)
+        notebook = Notebook(self, page, browser.seen, file)
+        notebook.show(loaded=page.url.startswith(self.url))
         return notebook
 
     def end_kernels(self, folder: Path) -> None:
@@ -186,11 +190,15 @@ class Notebook:
     seen: Seen
     file: Path
 
-    def show(self) -> None:
-        """Load the page and wait until the kernel is ready."""
-        path = quote(self.file.relative_to(self.lab.root).as_posix())
-        self.page.goto(f"{self.lab.url}lab/tree/{path}?token={self.lab.token}&reset")
+    def show(self, loaded: bool = False) -> None:
+        """Open it in the page, which is loaded first if it is not, and wait until the kernel is ready."""
+        path = self.file.relative_to(self.lab.root).as_posix()
+        if loaded:
+            self.command("docmanager:open", path=path)
+        else:
+            self.page.goto(f"{self.lab.url}lab/tree/{quote(path)}?token={self.lab.token}&reset")
         self.page.wait_for_selector(".jp-Notebook")
+        self.wait(f"{PANEL}?.context?.path === {path!r}")
         self.wait(IDLE)
         self.eval("jupyterapp.shell.collapseLeft(), jupyterapp.shell.collapseRight()")
 
@@ -280,6 +288,13 @@ class Notebook:
     def screenshot(self, path: Path | str) -> None:
         self.page.screenshot(path=path)
 
+    def close(self, failed: bool) -> None:
+        """Close everything in the page for the next test; what failed may have left anything there."""
+        if failed:
+            self.page.goto("about:blank")
+        else:
+            self.eval("[...jupyterapp.shell.widgets('main')].forEach(widget => widget.dispose())")
+
     def clean(self) -> None:
         """No error in the console, nothing asked of another host, no dialog."""
         self.seen.clean()
@@ -312,11 +327,12 @@ def jupyterlab(root: Path, own: Path) -> Iterator[Lab]:
         *LAB_FLAGS,
     ]
     environment = os.environ | {variable: str(own / name) for variable, name in names.items()}
-    environment["JUPYTER_PATH"] = str(kernels(own / "forked"))
+    environment["JUPYTER_PATH"] = str(own / "forked")
     log = own / "jupyterlab.log"
     with log.open("wb") as written:
         process = subprocess.Popen(command, env=environment, cwd=root, stdout=written, stderr=subprocess.STDOUT)
     try:
+        kernels(own / "forked")  # while it starts
         yield Lab(root, address(process, own / "runtime", token, log), token)
     finally:
         process.terminate()
