@@ -221,3 +221,15 @@ def test_a_report_that_is_cancelled_keeps_what_was_written(session, server):
             written = 0
     assert run.status == "cancelled" and run.report.status == "failed"
     assert {one["title"] for one in run.report.sections} == {*TITLES} - {"Ferry"}
+
+
+@pytest.mark.parametrize("topic", ["Compare “{0}” and “{1}”: owner", "All mills since 1800: owner"])
+def test_titles_and_fields_are_no_markup_in_a_table_a_list_and_a_section(session, tmp_path, topic):
+    titles = ["Salt <img src=x> Mill [9]", "Moss [x](javascript:alert(3)) Mill"]
+    if "mills" not in session.knowledge.names():
+        rows = [{"title": t, "owner": "<b>Ann</b>", "year": 1853, "text": f"Mill {n}."} for n, t in enumerate(titles)]
+        (tmp_path / "mills.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        session.add_knowledge("mills", [tmp_path / "mills.jsonl"])
+    report = session.report(topic.format(*titles), kb="mills", cached=False, models={"writer": "rules"}).report
+    assert not read(report.text)[1] and "[9]" not in report.text.replace("\\[9\\]", "")
+    assert report.text.count("\\<b\\>Ann") >= 3

@@ -25,7 +25,7 @@ from workbench.language.quoting import split_sentences
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.kinds import report_type
-from workbench.parts.reports.markdown import Chapter, escaped, markdown
+from workbench.parts.reports.markdown import Chapter, answer_lines, escaped, markdown
 from workbench.parts.reports.outline import title_of
 from workbench.parts.reports.showing import consistency_texts
 from workbench.parts.reports.writer import abstract_by_model, writes
@@ -120,11 +120,11 @@ class _Assembly:
         wanted = self.kind.parts
         introduction = ""
         if not any(section["sources"] for section in self.sections):
-            introduction = without_evidence(state, context) or offline(state, context).text
+            introduction = without_evidence(state, context) or self._answer()
             wanted = frozenset()
         listed = bool(self.reading["conditions"] or self.reading["sort"])
         if "introduction" in wanted:
-            listing = offline(state, context).text if listed else ""
+            listing = self._answer() if listed else ""
             introduction = "\n\n".join(filter(None, [self._rests(), listing]))
         opening = [self._comparison()] if wanted else []
         if "abstract" in wanted and writes(context):
@@ -143,6 +143,9 @@ class _Assembly:
         if "glossary" in wanted:
             self.add("glossary", self._glossary())
         self._number_sources()
+
+    def _answer(self) -> str:
+        return answer_lines(offline(self.state, self.context).text)
 
     def _number_sources(self) -> None:
         """Give each cited piece its number: that of an earlier report of the same, else in order of appearance.
@@ -202,7 +205,7 @@ class _Assembly:
             ]
             rows.append([fields.shown(name), *cells])
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        return f"{table}\n\n{fields.in_common(about)}" if names else ""
+        return f"{table}\n\n{answer_lines(fields.in_common(about))}" if names else ""
 
     def _contradictions(self) -> str:
         """Return the values of its sources that differ, each with its source."""

@@ -23,6 +23,7 @@ from workbench.views.markup import draw
 
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A mark of a reference, as ``[3]``, with the punctuation behind it."""
+_MARKS_AT_END = re.compile(r"\\\[(\d+)\\\](?=(?:\\\[\d+\\\])*[.。；;]?$)")
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
 _AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
 _OPENING = re.compile(
@@ -73,6 +74,20 @@ def escaped(text: object) -> str:
 def inline(text: str) -> str:
     """Return the same for a piece from the middle of a line, with its spaces."""
     return _SPECIAL.sub(r"\\\g<0>", words(text).replace("\n", " "))
+
+
+def answer_lines(text: str) -> str:
+    r"""Escape the lines of an answer, but for the dash of an item and the marks at the end.
+
+    >>> print(answer_lines("2 mills:\n- <b> [7] Mill [1][2]."))
+    2 mills:
+    - \<b\> \[7\] Mill [1][2].
+    """
+    lines = []
+    for line in text.splitlines():
+        dash = "- " * line.startswith("- ")
+        lines.append(dash + _MARKS_AT_END.sub(r"[\1]", escaped(line.removeprefix(dash))))
+    return "\n".join(lines)
 
 
 def words(value: object) -> str:

@@ -23,7 +23,7 @@ from workbench.language.citing import marked_each, renumbered, spaced
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.kinds import ReportType
-from workbench.parts.reports.markdown import bare, escaped
+from workbench.parts.reports.markdown import answer_lines, bare, escaped
 from workbench.parts.reports.outline import title_of
 from workbench.ports import Bases, Context
 from workbench.records.tape import estimated_tokens
@@ -458,9 +458,9 @@ def section_text(
     field = fields.field_called(section["title"])
     lines = [fields.statement(document, [field]) for document in documents.values() if field]
     if lines := list(filter(None, lines)):
-        return "\n".join(f"- {line}" for line in lines[: kind.statements])
+        return answer_lines("\n".join(f"- {line}" for line in lines[: kind.statements]))
     if field or not pieces:
-        title = section["title"]
+        title = escaped(section["title"])
         return fields.say(
             f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。"
         )
