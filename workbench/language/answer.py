@@ -31,13 +31,13 @@ from workbench.language.quoting import weights as fitted
 from workbench.language.words import pattern
 from workbench.ports import Bases, Field
 from workbench.state import Citation, Data, Evidence, Json, NameRead, Question, RetrievalResult
-from workbench.text import CJK, content_stems, fold
+from workbench.text import CJK, content_stems, fold, stems
 
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
-SIMILAR = 0.6
-"""How near in meaning a word of an answer must be to a word of the question, of those that are no names."""
+SIMILAR = 0.4
+"""Cosine from which on a word of an answer says something of a word of the question, of those that are no names."""
 CLOSED = '.!?。！？；…"”’』」)）'
 """A text that ends in one of these needs no full stop."""
 
@@ -140,10 +140,9 @@ def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Eviden
     text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
-        if _says_words(question, quotes, fields.bases):
-            text = "\n".join([text, quoted(quotes, fields)])
-        else:
-            fields.not_applied.extend(question["words"])
+        having = [q for q in quotes if stems(" ".join(question["words"])) & stems(q.text)]
+        fields.not_applied.extend([] if having else question["words"])
+        text = "\n".join(filter(None, [text, quoted(having, fields)]))
     kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
     return replace(
         none,
@@ -271,10 +270,10 @@ def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
 
 
 def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) -> bool:
-    """Return True where a quotation says a word of the question besides its names, or means nearly the same.
+    """Return True where a quotation says a word of the question besides its names, or something like it.
 
-    Only those count that have a name of the question, or whose title one of these has. On public questions this refuses
-    0 to 4 % of right answers; without it the price of one thing is answered with that of another.
+    Only those count that have a name of the question, or whose title one of these has: without that the price of one
+    thing is answered with that of another. ``experiments/answering.py`` measures what it costs.
     """
     words = " ".join([*question["not_applied"], *question["words"]])
     if not words or not bases:
