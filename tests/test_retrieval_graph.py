@@ -338,7 +338,6 @@ Who is Ang Lee and what has he directed? | ang_lee local_search, works hybrid_se
 What do plants need? | chain chain_exploration, hybrid hybrid_search, naive naive_search<01
 你好 | hybrid hybrid_search
 Compare them | hybrid hybrid_search
-张艺谋是谁？ | 张艺谋 local_search, works hybrid_search<0
 """
 """Question, and the plan of its intent: each step with its tool and the steps that it waits for."""
 

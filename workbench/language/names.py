@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from workbench.knowledge.names.phrases import capitalised
-from workbench.knowledge.names.schema import SURNAMES
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.ports import Bases, Field, KnowledgeBase, Mention
+from workbench.ports import Bases, KnowledgeBase, Mention
 from workbench.state import NameRead
 from workbench.text import CJK, MONTHS, fold, sentences
 
@@ -20,8 +19,6 @@ QUOTED = re.compile(
     r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”|`([^`]{2,80})`"
 )
 _LANGUAGES = ("english", "chinese")
-_PERSON = rf"([{SURNAMES}][\u4e00-\u9fff]{{1,2}})"
-_ASKED_ABOUT = re.compile(rf"(?:^|请问){_PERSON}是谁|^谁是{_PERSON}")
 
 
 def names_in(text: str, bases: Bases) -> list[NameRead]:
@@ -36,35 +33,7 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
         linked = (_linked(text, mention, base, quotes) for mention in base.link(text))
         names += [name for name in linked if name]
     known_names = _without_overlaps(names)
-    owned = filter(None, (_owner_of_field(text, base) for base in bases))
-    owners = [match.span(1) for match in owned]
-    return _without_overlaps([*known_names, *_unknown(text, [*quotes, *owners], known_names)])
-
-
-def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
-    """Match the name in 海风的作者是谁, of which a field is asked; descriptions and pronouns are not names."""
-    fields = base.about()["fields"]
-    words = {word for field in fields for word in field["called"].get("zh", ())}
-    common = {
-        *base.about()["nouns"].get("zh", ()),
-        *(value for field in fields for value in _chinese_values(field)),
-    }
-    match = re.match(
-        rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)",
-        text,
-    )
-    if match is None or re.search(r"[这那该此本它他她哪什谁最和与的]|所有|每", match[1]):
-        return None
-    return None if any(word in match[1] for word in common) else match
-
-
-def _chinese_values(field: Field) -> list[str]:
-    words = [
-        word
-        for by_language in field["values_called"].values()
-        for word in by_language.get("zh", ())
-    ]
-    return [word for word in (*field["values"], *words) if CJK.match(word)]
+    return _without_overlaps([*known_names, *_unknown(text, quotes, known_names)])
 
 
 def blotted(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -124,7 +93,7 @@ def _linked(
 def _unknown(
     text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead]
 ) -> list[NameRead]:
-    """Return names that no knowledge base has: quoted titles, capitalised names, X of X是谁; no languages and units."""
+    """Return names that no knowledge base has: quoted titles, capitalised names; no languages and units."""
     shouted = text.upper() == text and not CJK.search(text)
     spans = list[tuple[int, int]]()
     at = 0
@@ -133,7 +102,6 @@ def _unknown(
         at = max(text.find(sentence, at), at)
         spans += [(at + start, at + end) for start, end in capitalised(sentence)]
     spans = [span for span in spans if not re.search(r"\d\s?$", text[: span[0] + 1])]
-    spans += [match.span(match.lastindex or 0) for match in _ASKED_ABOUT.finditer(text)]
     return [
         NameRead(
             surface=text[s:e],
