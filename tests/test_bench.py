@@ -387,7 +387,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert "Rating" not in text(runs.table)
     asked.feedback(False)
     runs.show(asked.run_id)
-    assert "Rating" in text(runs.table) and runs.table.picture.rows[asked.run_id].endswith("<td>✗</td></tr>")
+    assert "Rating" in text(runs.table) and runs.table.picture.rows[asked.run_id].endswith("✗</td></tr>")
     asked.feedback(None)
     assert asked.answer.splitlines()[0][2:42] in text(runs.table)
     [row] = shared_wb.runs.lines(text=asked.run_id)
