@@ -300,6 +300,10 @@ def fold(text: str) -> str:
     return spelled(text).translate(_tables()[1])
 
 
+fold_word = lru_cache(maxsize=32_768)(fold)
+"""``fold`` that remembers the words and names that come back with every question."""
+
+
 def terms(text: str) -> list[str]:
     """Latin words, folded, and Chinese bigrams (a character alone stays alone): the unit of every keyword index.
 

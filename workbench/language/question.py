@@ -35,7 +35,7 @@ from workbench.language.words import (
 )
 from workbench.ports import Bases, Field
 from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort
-from workbench.text import CJK, STOP_WORDS, STOP_WORDS_ZH, detect_language, fold
+from workbench.text import CJK, STOP_WORDS, STOP_WORDS_ZH, detect_language, fold, fold_word
 
 LONGEST = 3_000
 """Characters of a question that are read."""
@@ -260,7 +260,7 @@ class _Reader:
                 value,
                 *(w for words in field["values_called"].get(value, {}).values() for w in words),
             )
-            if len(word) > 1 and not word.isdigit() and fold(value) not in (*_YES, *_NO)
+            if len(word) > 1 and not word.isdigit() and fold_word(value) not in (*_YES, *_NO)
         ]
         values = self._calls(words, self.folded, [])
         linked = [
@@ -279,7 +279,7 @@ class _Reader:
     ) -> list[Span]:
         """Return where words call fields or values in a folded text, longer words first, in the order of the text."""
         calls = list[Span]()
-        folded = ((fold(word), field, value) for word, field, value in words)
+        folded = ((fold_word(word), field, value) for word, field, value in words)
         for word, field, value in sorted(folded, key=lambda entry: -len(entry[0])):
             if word[:3] in text:  # else no form of it is there
                 spans = [

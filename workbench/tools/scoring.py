@@ -16,7 +16,7 @@ from pathlib import Path
 
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
 from workbench.state import Data
-from workbench.text import CJK, content_terms, fold, stem, terms
+from workbench.text import CJK, content_terms, fold, fold_word, stem, terms
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Question:
         values = field_values(passage["fields"])
         text = " / ".join([passage["title"], passage["text"], *values])
         terms_held, chinese = passage_terms(text)
-        folded = {_folded(value) for value in values}
+        folded = {fold_word(value) for value in values}
         covered = sum(name.weight for name in self.named if _holds(passage, name, folded))
         unread = 0.0
         for word, weight in self.weights.items():
@@ -299,9 +299,6 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def _has(word: str, terms_held: Mapping[str, Collection[str]]) -> bool:
     """Check whether a text holds a word in any form; only words with an equal start are stemmed: stemming is slow."""
     return any(word == term or stem(word) == stem(term) for term in terms_held.get(word[:3], ()))
-
-
-_folded = lru_cache(maxsize=32_768)(fold)
 
 
 @lru_cache(maxsize=4096)

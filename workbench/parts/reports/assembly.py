@@ -223,10 +223,9 @@ class _Assembly:
         texts = []
         for section in self.sections:
             marks = {int(n) for n in re.findall(r"\[(\d+)\]", section["text"])}
-            count = len({title_of(self.results[n - 1]) for n in marks})
             title = escaped(self.fields.called(section["title"]))
-            label = "part_rests_on" if count else "part_rests_on_none"
-            texts.append(self.labels(label, title=title, documents=self.fields.counted(count)))
+            documents = self.fields.counted(len({title_of(self.results[n - 1]) for n in marks}))
+            texts.append(self.labels("part_rests_on", title=title, documents=documents))
         return self.labels("part_rests", sections=self.labels("comma").join(texts))
 
     def _open(self) -> str:
