@@ -134,29 +134,6 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
                 assert all(one[1] == session for one in here), f"another conversation: {here}"
 
 
-def test_one_that_takes_the_place_of_the_newest_that_was_forgotten_is_another(fresh):
-    """Another process forgets, and its next exchange may get the same number."""
-    store = fresh()
-    recalling = Recalling(store, Settings.load(**CORE, memory_least=0.0, history_window=0), HashingEmbeddings())
-    conversation = store.get_or_create_conversation_id("ann", "x")
-
-    def say(text: str) -> str:
-        asked = store.append_message(conversation, "user", text)
-        store.append_message(conversation, "assistant", "Noted.", answers=asked)
-        return asked
-
-    def told() -> list[str]:
-        found = recalling.recall("Where is it?", user_id="ann", conversation_id=conversation)
-        return sorted(one["user_message"] for one in found["episodes"])
-
-    say("The key is in the shed.")
-    gone = say("The map is in the loft.")
-    assert told() == ["The key is in the shed.", "The map is in the loft."]
-    store.forget([gone])
-    say("The lamp is in the hall.")
-    assert told() == ["The key is in the shed.", "The lamp is in the hall."]
-
-
 ASKED = ("I like {} films.", "My cat is called {}.", "我喜欢{}电影。", "What did I say about {}?")
 ACTS = st.one_of(
     st.tuples(st.just("ask"), WHO, st.sampled_from(ASKED)),

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -24,9 +23,7 @@ from workbench.knowledge.adding.spool import MANY
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import Source
 from workbench.knowledge.reading.corpus import Document
-from workbench.session import Workbench
 from workbench.settings import Settings
-from workbench.widgets import indexing
 
 LEE = {"directors": ["Ang Lee"], "names": {"Ang Lee": ["李安"]}}
 FILMS = [
@@ -341,39 +338,6 @@ def hills(path, documents):
     rows = ({"id": f"d{n}", "title": f"Hill {n}", "text": f"Hill {n} has {n} sheep."} for n in range(documents))
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
-
-
-def test_a_bar_leaves_a_line_only_where_an_interrupt_leaves_the_base_as_it_was(tmp_path, monkeypatch):
-    made, shown = list[dict](), list[str | None]()
-
-    def display(data, raw, display_id):
-        made.append(data)
-        return SimpleNamespace(update=lambda data, raw: shown.append(data.get("text/plain")))
-
-    monkeypatch.setitem(sys.modules, "ipykernel", sys.modules.get("ipykernel", "as in a kernel"))
-    monkeypatch.setattr(indexing, "in_kernel", lambda: True)
-    monkeypatch.setattr(indexing, "_SHOWN_AFTER_S", 0)
-    monkeypatch.setattr("IPython.display.display", display)
-    with Workbench.open(tmp_path / "w", **CORE) as wb:
-        wb.add_knowledge("hills", [hills(tmp_path / "few.jsonl", 5)])
-        assert made == [{}], "nbval would compare a text, and the next time there is no bar"
-        assert shown[-1] is None and len(shown) > 1, "a saved notebook tells nothing of the time"
-        before = wb.knowledge.get("hills").fingerprint()
-        with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
-            stopped.setattr("workbench.models.embeddings.HashingEmbeddings.array", interrupted)
-            wb.add_knowledge("hills", [hills(tmp_path / "many.jsonl", 3_000)])
-        assert shown[-1].startswith("hills: stopped at") and "Run it again" in shown[-1]
-        assert wb.knowledge.get("hills").fingerprint() == before
-        wb.add_knowledge("hills", [tmp_path / "many.jsonl"])
-        assert shown[-1] is None and "/ 2,995" in str(shown)
-        monkeypatch.setattr(indexing, "_SHOWN_AFTER_S", 60)
-        seen = len(shown)
-        wb.add_knowledge("hills", [tmp_path / "few.jsonl"])
-        assert len(shown) == seen, "what is done in a moment shows no bar"
-
-
-def interrupted(*_):
-    raise KeyboardInterrupt
 
 
 def test_an_add_holds_as_many_documents_as_it_may(tmp_path):

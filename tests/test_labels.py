@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from collections.abc import Iterator
@@ -20,8 +19,6 @@ from workbench.text import CJK
 from workbench.views.labels import catalogue
 from workbench.views.outline import ON_PAPER, run_html, run_text
 
-OF_CORPORA = ("rel_", "type_")
-"""Words for types of relations and entities that corpora share; they are put together where they are shown."""
 ENGLISH, CHINESE = catalogue("en"), catalogue("zh")
 PACKAGE = Path(workbench.__file__).parent
 
@@ -38,35 +35,6 @@ def test_both_languages_have_the_same_keys_and_take_the_same_values() -> None:
         assert set(re.findall(r"{(\w+)", english)) == set(re.findall(r"{(\w+)", CHINESE[key])), key
     same = {re.sub(r"{\w+}", "", words) for key, words in ENGLISH.items() if words == CHINESE[key]}
     assert not [text for text in same if re.search("[a-z]{3}", text)]
-
-
-def test_every_word_is_shown_somewhere() -> None:
-    said: set[str] = set()
-    begun: set[tuple[str, str]] = set()
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                said |= {node.value, *node.value.split(), node.value.partition(":")[0]}  # of a column: "step:code"
-            elif isinstance(node, ast.JoinedStr):  # f"problem_{rule}": every word that begins and ends so
-                ends = [one.value if isinstance(one, ast.Constant) else "" for one in (node.values[0], node.values[-1])]
-                begun |= {(str(ends[0]), str(ends[1]))} - {("", "")}
-    for path in PACKAGE.rglob("*.html"):
-        text = path.read_text(encoding="utf-8")
-        said |= set(re.findall(r"""["'](\w+)["']""", text))
-        begun |= {(start, "") for start in re.findall(r"""["'](\w+_)["'] \+""", text)}
-        begun |= {("", end) for end in re.findall(r"""\+ ["'](_\w+)["']""", text)}
-    unused = [
-        key
-        for key in ENGLISH
-        if key not in said
-        and not key.startswith(OF_CORPORA)
-        and not any(key.startswith(start) and key.endswith(end) for start, end in begun)
-    ]
-    assert not unused, " ".join(unused)
-    templates = " ".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.html"))
-    missing = {*re.findall(r"""labels\("(\w+)"[,)]""", templates)} - set(ENGLISH)
-    missing |= {f"claim_{verdict}" for verdict in ("supported", "partly", "unsupported", "uncited")} - set(ENGLISH)
-    assert not missing, "words that no label has"
 
 
 SHELF = {

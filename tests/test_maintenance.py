@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import json
 import os
@@ -11,9 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,6 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from experiments.pairs import idle
 from tests import forked
 from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, opened, workbench
 from workbench.errors import KnowledgeError, NotPaused, UnknownRun, WorkbenchError, WorkspaceError
@@ -30,7 +26,6 @@ from workbench.parts.upkeep.files import examine
 from workbench.records import writing
 from workbench.records.tape import canonical
 from workbench.records.writing import write_file
-from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.views.drawing import Drawing
 
@@ -462,30 +457,6 @@ def test_the_same_file_may_be_written_again_and_another_is_replaced_when_told(do
     with pytest.raises(WorkbenchError, match="is a link"):
         write_file(tmp_path / "link", b"through it", replace=True)
     assert (tmp_path / "link").is_symlink() and target.read_bytes() == b"newer"
-
-
-def test_a_file_that_another_process_holds_does_not_hold_up_the_loop(tmp_path, monkeypatch):
-    with Workbench.open(tmp_path / "ws") as wb, ThreadPoolExecutor(1) as pool:
-        ask, refused = idle(wb, tmp_path), threading.Event()
-        ask("first")
-        saver = wb._work.durable.graph.checkpointer
-        put = saver.put
-
-        def held(*given):
-            try:
-                return put(*given)
-            except sqlite3.OperationalError:
-                refused.set()
-                raise
-
-        monkeypatch.setattr(saver, "put", held)
-        with closing(sqlite3.connect(tmp_path / "ws" / "checkpoints.db", isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            second = pool.submit(ask, "second")
-            assert refused.wait(10)
-            assert wb._work.loop.call(asyncio.sleep(0, "free")) == "free" and not second.done()
-            other.execute("ROLLBACK")
-        assert second.result(30).status == "done"
 
 
 def by_kind(freed: list[dict]) -> dict[str, dict]:

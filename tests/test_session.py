@@ -224,6 +224,7 @@ def ends(folder: Path, walls: list[float]) -> dict[str, Any]:
     for n, wall in enumerate(walls):
         with at(folder, wall) as wb:
             run = wb.run(run_id)
+            assert len(run.reflections) == n, "seen while it waits"
             more = {"step_id": f"more_{n}", "objective": "", "tool": "slow", "tool_input": {"query": str(n)}}
             run.edit(next_steps=[more]) if 0 < n < 3 else run.approve()
             document = {**run.to_dict(), "stop": run.state.get("stop_reason")}

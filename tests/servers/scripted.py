@@ -20,37 +20,21 @@ _USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
 
 @dataclass
 class Reply:
-    """What the scripted server answers.
+    """What the scripted server answers."""
 
-    Args:
-        chunks: streamed one event each, or joined when no stream is asked for.
-        status: other than 200 answers with an error.
-        message: of that error.
-        headers: sent besides.
-        delay_s: waited before each chunk.
-        hang: nothing is ever sent, not even a header.
-        break_after: the connection is torn after that many chunks.
-        end_after: the stream ends politely after that many chunks, without a word why.
-        finish: the reason that the last event gives.
-        endless: the last chunk is sent for ever.
-        body: these bytes instead of an answer, streamed or not.
-        content_type: of the body.
-        usage: the tokens that it says it counted; None says nothing of them.
-    """
-
-    chunks: list[str] = field(default_factory=list)
-    status: int = 200
-    message: str = ""
+    chunks: list[str] = field(default_factory=list)  # streamed one event each, or joined when no stream is asked for
+    status: int = 200  # any other answers with an error
+    message: str = ""  # of that error
     headers: dict[str, str] = field(default_factory=dict)
-    delay_s: float = 0
-    hang: bool = False
-    break_after: int | None = None
-    end_after: int | None = None
-    finish: str | None = "stop"
-    endless: bool = False
-    body: bytes | None = None
+    delay_s: float = 0  # waited before each chunk
+    hang: bool = False  # nothing is ever sent, not even a header
+    break_after: int | None = None  # the connection is torn after that many chunks
+    end_after: int | None = None  # the stream ends politely after that many chunks, without a word why
+    finish: str | None = "stop"  # the reason that the last event gives
+    endless: bool = False  # the last chunk is sent for ever
+    body: bytes | None = None  # these bytes instead of an answer, streamed or not
     content_type: str = "application/json"
-    usage: dict[str, int] | None = field(default_factory=lambda: dict(_USAGE))
+    usage: dict[str, int] | None = field(default_factory=lambda: dict(_USAGE))  # the tokens that it says it counted
 
 
 @dataclass

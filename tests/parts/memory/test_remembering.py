@@ -232,15 +232,6 @@ def test_the_log_says_what_was_recalled(bench):
     assert told == {"history_count": 2, "has_memory_context": True, "has_summary": True, "episodic_count": 0}
 
 
-def test_an_exchange_that_the_model_refuses_holds_up_no_other(store):
-    model = Outage("number 5")
-    memory = Recalling(store, Settings.load(**CORE), model)
-    conversation = talk(store, "ann", "s", *[(f"Which kiln is number {n}?", "Hot.") for n in range(20)])
-    assert memory.embed(conversation) == 19 and len(store.unembedded(model.name, 99, conversation)) == 1
-    calls = model.calls
-    assert memory.embed(conversation) == 0 and model.calls == calls, "it is not asked again in this process"
-
-
 def test_a_key_that_a_model_repeats_and_one_that_a_person_types_are_kept_nowhere(tmp_path, server):
     key = "sk-planted-0123456789"
     chunks = ["Your header is: Author", "ization: Bearer sk-plan", "ted-0123456789."]

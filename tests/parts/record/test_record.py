@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.memory import InMemoryCache
-from langgraph.errors import NodeInterrupt
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy, interrupt
 
@@ -396,21 +395,6 @@ def test_what_an_object_holds_is_in_the_key_of_its_method(tmp_path, second):
         run = wb.record(graph(Weighing(1, 2)), name="weighing").ask({"answer": ""})
         wb.record(graph(Weighing(*second)), name="weighing")
         assert wb.run(run.run_id).fork().state["answer"] == "{} {}".format(*second)
-
-
-def test_a_node_that_raises_its_question_asks_again_until_its_state_is_another(tmp_path):
-    def check(state: dict) -> dict:
-        if len(state["question"]) > 5:
-            raise NodeInterrupt("too long")
-        return {"answer": state["question"]}
-
-    graph = StateGraph(dict).add_node("check", check).add_edge(START, "check").compile()
-    with Workbench.open(tmp_path, embedding_model="hashing") as wb:
-        run = wb.record(graph, name="raising").ask({"question": "hello world"})
-        for _ in range(2):
-            assert run.answer("go on").status == "paused" and run.questions[0].value == "too long"
-        assert run.resume().status == "paused" and len(run.effects) == 3
-        assert run.fork("check/1", state={"question": "hi"}).replay().state["answer"] == "hi"
 
 
 def test_a_node_that_asks_before_and_after_a_graph_that_asks_gets_each_answer(wb: Workbench) -> None:
