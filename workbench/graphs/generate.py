@@ -530,7 +530,7 @@ def _base(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
 
 
 def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """Return the title and the text of a piece of evidence, also without markup as it is quoted, and its typed fields.
+    """Return the title of a piece of evidence, its text, also in the form that is quoted, and its typed fields.
 
     Each field has all words for it, each value all its writings.
     """

@@ -235,7 +235,7 @@ class FieldsWriter:
         what = self.conditions()
         return self.say(f" ({what})", f"（{what}）") if what else ""
 
-    def _value(self, field: Field, value: str) -> str:
+    def _value_text(self, field: Field, value: str) -> str:
         words = field["values_called"].get(value, {}).get(self.language, [])
         if self.language == "zh" and words:
             return words[0]
@@ -258,7 +258,7 @@ class FieldsWriter:
 
     def value_texts(self, document: Document, name: str) -> list[str]:
         """Return the values of a field in the language of the question."""
-        return [self._value(self.schema[name], value) for value in document.values(name)]
+        return [self._value_text(self.schema[name], value) for value in document.values(name)]
 
     def _fact(self, document: Document, name: str) -> str:
         texts = self.value_texts(document, name)

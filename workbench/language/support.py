@@ -93,7 +93,7 @@ def _states(text: str, cites: bool) -> bool:
 
 
 def check_sentence(sentence: str, sources: Mapping[int, str]) -> Support:
-    """Check one sentence against its sources, each by itself and all together."""
+    """Check one sentence against its sources, separately and all together."""
     cited = _cited(sentence)
     text = _bare(sentence)
     if not cited:
@@ -191,8 +191,8 @@ def _cited(sentence: str) -> list[int]:
 def by_words(sentence: str, texts: Sequence[str]) -> list[float]:
     """Return the share of a sentence's words that each text has."""
     words = _words(sentence)
-    found = [sum(word in text_words for word in words) for text_words in map(_words, texts)]
-    return [count / len(words) if words else 0.0 for count in found]
+    counts = [sum(word in text_words for word in words) for text_words in map(_words, texts)]
+    return [count / len(words) if words else 0.0 for count in counts]
 
 
 @lru_cache(maxsize=4_096)

@@ -405,8 +405,8 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     seeds = [*linked][:_MOST_SEEDS]
     # a genre has a thousand
     expanded = [seed for seed in seeds if linked[seed]["type"] not in GROUPING][:_MOST_EXPANDED]
-    near = _ends(knowledge.around("relations", expanded)) - {*seeds}
-    seeds += sorted(i for i in near if _is_said(knowledge.entity(i), fold(text)))
+    neighbours = _ends(knowledge.around("relations", expanded)) - {*seeds}
+    seeds += sorted(i for i in neighbours if _is_said(knowledge.entity(i), fold(text)))
     ids = dict.fromkeys(seeds)
     for seed in expanded:
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])

@@ -123,12 +123,12 @@ def eval_answers(
     if "writer" in ports.models:
         runs[CLOSED] = ask_way(CLOSED, kb="general")
     runs[GOLD] = [wb.call(_write_from_gold(ports, row, kb)) for row in rows]
-    first, *others = ways
+    first, *compared = ways
     table = compare(
         "way",
         rows,
         {name: score_runs(rows, answered) for name, answered in runs.items()},
-        others=others,
+        others=compared,
     )
     longest = ports.settings.merge_max_characters
     for name in [name for name in runs if name != PASSAGE] if judges else ():

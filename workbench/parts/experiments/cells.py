@@ -162,8 +162,8 @@ class Cells:
             **wb._handlers,
         }
         settings = wb.settings.model_dump(mode="json")
-        named = canonical_text({**settings, **parameters})
-        objects = {name: model for name, model in model_objects().items() if name in named}
+        text = canonical_text({**settings, **parameters})
+        objects = {name: model for name, model in model_objects().items() if name in text}
         graph = self._graph(variant)
         parts = {
             "code": code_version(),

@@ -122,9 +122,9 @@ def _words(
             for tenths in sorted(range(-4, 5), key=abs)
             for line in long
         ]
-        others = chain(*lines[:number], *lines[number + 1 :])
+        rest = chain(*lines[:number], *lines[number + 1 :])
         clear = [*taken, *ends]
-        tries = [([*clear, *others], unit), (clear, unit), (taken, 1 / _SCALE)]
+        tries = [([*clear, *rest], unit), (clear, unit), (taken, 1 / _SCALE)]
         for obstacles, scale in tries if label else ():
             if at := free_patch(label, places, obstacles, 11 * scale, 0.9):
                 taken.append(at)

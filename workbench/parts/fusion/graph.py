@@ -309,7 +309,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     base, options, query, *_ = request
     results = cast(list[RetrievalResult], state["reranked_results"])
     retries = _number(state) - 1
-    asked = _so_far(state, request)
+    attempts = _so_far(state, request)
     with base.reading():
         quality = measure_quality(query, first_documents(results), base)
         best: Json = state["best"] if retries else {"quality_score": -1.0}
@@ -317,7 +317,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
             best = {"quality_score": quality, "reranked_results": results, "retry_count": retries}
         following = []
         if best["quality_score"] < options.quality_threshold and retries < options.max_retries:
-            following = further(query, base, asked)
+            following = further(query, base, attempts)
     this = {
         "pass": retries + 1,
         "asked": [ask["query"] for _, ask in _now(state, request)],
@@ -330,7 +330,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
         "best_effort": best["quality_score"] < options.quality_threshold,
         "retry_count": retries,
         "passes": [*(state["passes"] if retries else []), this],
-        "asked": [*asked, *({"pass": retries + 2, **ask} for ask in following)],
+        "asked": [*attempts, *({"pass": retries + 2, **ask} for ask in following)],
         "ended": not following,
     }
 

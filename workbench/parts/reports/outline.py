@@ -151,8 +151,8 @@ def carried(
     A piece whose id is not known joins the section whose title it says best, if it says it.
     """
     present = {r["result_id"] for r in results}
-    known = {*known_ids}
-    fresh = [r for r in results if r["result_id"] not in known]
+    earlier_ids = {*known_ids}
+    fresh = [r for r in results if r["result_id"] not in earlier_ids]
     added = by_aspect([section["title"] for section in earlier["sections"]], "", fresh, bases)
     sections = list[SectionOutline]()
     for section, new in zip(earlier["sections"], added, strict=True):
