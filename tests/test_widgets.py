@@ -135,6 +135,10 @@ def test_add_and_remove():
     made.bar.press("add")
     assert made.chosen == ids(made)[-1] == "step_4_new" and of(made, made.chosen)["tool_input"] == {"query": "Who?"}
     assert not made.problems and made.form.layout.display is None
+    for path, value, query in (("objective", "the fathers", "the fathers"), ("tool_input.query", "fathers", "fathers"),
+                               ("objective", "both fathers", "fathers")):  # fmt: skip
+        made._typed(path, {"query": value} if path != "objective" else value)
+        assert of(made, made.chosen)["tool_input"] == {"query": query}, "it follows the objective until it is edited"
     made.fields.head.press("remove")
     assert "step_4_new" not in ids(made) and made.chosen == "" and made.form.layout.display == "none"
     made.bar.press("add")
@@ -444,7 +448,7 @@ def test_thresholds_begin_at_what_was_judged_by_and_are_judged_again(wb: Workben
     review = panel(run)
     least = field(review, "Minimum evidence, pieces")
     judged = run.reflections[-1]["signals"]["thresholds"]["min_evidence"]
-    assert least.value == str(judged) != "8" and "8 pieces are asked for" in review.why.html
+    assert least.value == str(judged) != "8" and "asks for 8 passages" in review.why.html
     assert field(review, "Minimum top score, 0 to 1").value == "0.5"
     least.value = "60"
     assert review.primary.description == "Reflect again as edited"

@@ -40,6 +40,7 @@ from workbench.language.citing import cite, marked_sentences
 from workbench.language.dates_and_numbers import read_numbers
 from workbench.language.quoting import parts as quotations
 from workbench.language.support import ADDRESS, Support, checked, is_refusal
+from workbench.language.words import field_words
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
 from workbench.models.thinking import Thinking
 from workbench.plans import ENDED_WELL
@@ -541,13 +542,12 @@ def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
     fields = {field["name"]: field for field in (base.about()["fields"] if base else ())}
     lines = []
     for name, content in (metadata.get("fields") or {}).items():
-        called = fields[name]["called"].values() if name in fields else ()
-        values_called = fields[name]["values_called"] if name in fields else {}
-        lines.append(" ".join([name, *chain(*called)]))
-        for value in (content if isinstance(content, list) else [content])[:_VALUES]:
-            if value not in (None, ""):
-                texts = values_called.get(str(value), {}).values()
-                lines.append(" / ".join([*_writings(str(value), base), *chain(*texts)]))
+        field = fields.get(name)
+        lines += [name, *(field_words(field) if field else ())]
+        values = content if isinstance(content, list) else [content]
+        for value in [str(value) for value in values if value not in (None, "")][:_VALUES]:
+            texts = field["values_called"].get(value, {}).values() if field else ()
+            lines += [*_writings(value, base), *chain(*texts)]
     return "\n".join([heading, *plain, result["evidence"], *lines]).strip()
 
 

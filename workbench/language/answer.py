@@ -272,23 +272,20 @@ def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
 def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) -> bool:
     """Return True where a quotation says a word of the question besides its names, or something like it.
 
-    Only those count that have a name of the question, or whose title one of these has: without that the price of one
-    thing is answered with that of another. ``experiments/answering.py`` measures what it costs.
+    Where some have a name of the question, only those count: else the price of one thing is answered with that of
+    another. ``experiments/answering.py`` measures what it costs.
     """
     words = " ".join([*question["not_applied"], *question["words"]])
     if not words or not bases:
         return True
-    texts = {f"{quote.title}. {quote.text}": fold(quote.title) for quote in quotes}
+    texts = [f"{quote.title}. {quote.text}" for quote in quotes]
     names = [
         fold(writing)
         for name in question["names"]
         for writing in (name["name"], bare(name["surface"]))
     ]
     about = [text for text in texts if any(name in fold(text) for name in names)]
-    for text, title in texts.items():
-        if title and text not in about and any(title in fold(line) for line in about):
-            about.append(text)
-    rows = bases[0].words(words, about or [*texts])["texts"]
+    rows = bases[0].words(words, about or texts)["texts"]
     return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR
 
 

@@ -263,10 +263,7 @@ class PlanEditor(Panel):
         query = self._run_plan.query
         tool = "hybrid_search" if "hybrid_search" in self._tools else next(iter(self._tools), "")
         step_id = fresh_id(plan, "new")
-        objective = self.labels("step_new_objective", query=query[:200])
-        step = PlanStep(
-            step_id=step_id, objective=objective, tool=tool, tool_input={"query": query}
-        )
+        step = PlanStep(step_id=step_id, objective=query, tool=tool, tool_input={"query": query})
         self._edit(plan.adding(step))
         self.chosen = step_id
 
@@ -277,8 +274,13 @@ class PlanEditor(Panel):
             return
         name = path.partition(".")[0]
         fields = {name: value}
+        step = plan.step(step_id)
+        added = step_id not in self._draft.base.by_id()
         if name == "tool":
-            fields["tool_input"] = self.fields.accepted(value, plan.step(step_id).tool_input)
+            fields["tool_input"] = self.fields.accepted(value, step.tool_input)
+        elif name == "objective" and added and step.tool_input.get("query") == step.objective:
+            # a new step searches for its objective until its query is edited
+            fields["tool_input"] = {**step.tool_input, "query": value}
         self._draft.edit(plan.replace(step_id, **fields), (self._visits, path))
         self._published = self._draft.plan
         self.plan = self._published.dump()

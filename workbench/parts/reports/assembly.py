@@ -226,7 +226,9 @@ class _Assembly:
             title = escaped(self.fields.called(section["title"]))
             documents = self.fields.counted(len({title_of(self.results[n - 1]) for n in marks}))
             texts.append(self.labels("part_rests_on", title=title, documents=documents))
-        return self.labels("part_rests", sections=self.labels("comma").join(texts))
+        comma = self.labels("comma").join
+        bases = comma(escaped(base.name) for base in self.bases)
+        return self.labels("part_rests", bases=bases, sections=comma(texts))
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]
