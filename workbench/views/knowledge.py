@@ -189,11 +189,8 @@ def _line(
     )
     ends = a, b = places[source], places[target]
     seeds = {source, target} <= {*graph.seeds}
-    way = [
-        (a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share + shift)
-        for shift in (0, -14, 14, -26, 26)
-        for share in SHARES
-    ]
+    # beside its line it would be read as another's
+    way = [(a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share) for share in SHARES]
     at = free_patch(words, way, taken) if seeds else None
     taken += [at] if at else []
     title = f"{words}\n{relations[0]['sentence'][:300]}"
