@@ -11,13 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
+from pydantic import BaseModel
 
 from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_server
 from tests.shelves import CORE, fill, noted
 from workbench.errors import MissingExtra, ModelError, SettingsError
 from workbench.models import embeddings, rerank
-from workbench.models.chat import open_chat_model, reply_text, sampling, stream_text, thinking_text
+from workbench.models.chat import filled_in, open_chat_model, reply_text, sampling, stream_text, thinking_text
 from workbench.models.embeddings import HashingEmbeddings, sentence_encoder, text_model
 from workbench.models.thinking import Thinking, split
 from workbench.models.wire import MOST_BYTES, hearing
@@ -471,6 +473,18 @@ def test_a_role_has_its_own_temperature_effort_and_whatever_else_its_server_take
     sent = {"model": "m", "temperature": 0.7, "reasoning_effort": "low", "top_k": 5, "seed": 3}
     assert sent.items() <= request.items()
     assert sampling(opened) == {"temperature": 0.7, "seed": 3, "reasoning_effort": "low"}
+
+
+class Filled(BaseModel):
+    value: str
+
+
+def test_a_wrapped_model_fills_in_a_form():
+    bare = FakeListChatModel(responses=['{"value": "a"}'])
+    for model in (bare.bind(temperature=0.3), bare.with_retry(), bare.with_fallbacks([bare])):
+        assert reply_text(asyncio.run(filled_in(model, [("human", "?")], Filled))) == '{"value": "a"}'
+        assert Settings(models={"planner": model}).models["planner"].startswith("langchain:")
+        assert sampling(model) == ({"temperature": 0.3} if hasattr(model, "kwargs") and model.kwargs else {})
 
 
 PIECES = ["Tea is grown in the hills.", "Bees make honey all summer.", "Stones are older than tea."]
