@@ -382,8 +382,8 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
     assert "1 · reflect: to be decided again" in text(shared_wb.inbox().list)
     shared_wb.runs.remove(waits.run_id)
-    heads = ("Took", "Model", "Tokens", "Cost", "Backed")
-    assert [head for head in heads if head in text(runs.table)] == ["Took", "Backed"]  # no model was asked
+    heads = ("Took", "Model", "Tokens", "Cost", "Found")
+    assert [head for head in heads if head in text(runs.table)] == ["Took", "Found"]  # no model was asked
     assert "Rating" not in text(runs.table)
     asked.feedback(False)
     runs.show(asked.run_id)
