@@ -77,6 +77,8 @@ _ITSELF = re.compile(
     r"|(?:本报告|这份报告|本节|各节|以下各节|下文)",
     re.I,
 )
+_OVERVIEW = re.compile(r"from the knowledge base .+ the sections cite|各节引用了知识库", re.I)
+"""How an introduction without a model begins: it counts what the sections cite."""
 _PRONOUN = re.compile(
     r"(?:it|he|she|they|its|his|her|their)\b|(?:this|these|those) (?:is|was|are|were|has|have|had)\b"
     r"|(?:他们|她们|它们|他|她|它|牠|其(?![中他一二次三余实])|该|此(?![外后前次时类种]))",
@@ -233,6 +235,8 @@ def _alone(sentence: str, n: int, sources: Mapping[int, str]) -> bool:
 
 def _on_itself(sentence: str, about: str) -> bool:
     """Whether a sentence speaks of the report: it says nothing that the topic and the headings do not."""
+    if _OVERVIEW.match(sentence):
+        return True
     gone = [word for word in lost_words(sentence, about) if not word.isdigit()]
     return bool(_ITSELF.match(sentence)) and len(gone) <= 1 and not _MARKS.search(sentence)
 
