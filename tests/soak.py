@@ -52,9 +52,11 @@ def growing(workspace: Path, work: Callable[[int], object], runs: int, every: in
     numbers, values = list[int](), list[dict[str, float]]()
     for number in range(runs):
         work(number)
-        if number % every == every - 1 and number >= runs // 2:
-            numbers.append(number)
-            values.append(dict(held(workspace)))
+        if number % every == every - 1:
+            seen = dict(held(workspace))  # in the first half too: what is freed is given back all the way
+            if number >= runs // 2:
+                numbers.append(number)
+                values.append(seen)
     slopes = {name: 1000 * np.polyfit(numbers, [value[name] for value in values], 1)[0] for name in BOUNDS}
     print("".join(f"\n{name:<12}{values[-1][name]:>12,.1f}{slope:>+12,.2f}" for name, slope in slopes.items()))
     return [
