@@ -290,6 +290,8 @@ def test_names_of_bases(library, film):
         library.get("../film")
     with pytest.raises(CorpusError):
         library.add("new", ["/nowhere/at/all"])
+    with pytest.raises(CorpusError, match="xxx' cannot be looked at: File name too long"):
+        library.add("new", ["x" * 300])
     library.remove("film")
     assert library.names() == []
     with pytest.raises(UnknownKnowledge, match="none yet"):

@@ -40,6 +40,7 @@ from workbench.knowledge.reading.files import (
     given_paths,
     lines,
     must_be_file,
+    path_kind,
     read_text,
 )
 from workbench.plans import canonical_json
@@ -143,7 +144,9 @@ class Reading:
         self.sources: list[str] = []
         self.places: Any = dict[str, Place]()
         roots = given_paths(paths)
-        self._folders = tuple(f"{path.resolve().as_posix()}/" for path in roots if path.is_dir())
+        self._folders = tuple(
+            f"{path.resolve().as_posix()}/" for path in roots if path_kind(path) == "folder"
+        )
         # those that parts read first: a canvas says more of a file than the file alone
         self._files = sorted(
             files(roots), key=lambda file: not file[1].endswith((*extensions.paths("readers"),))

@@ -108,7 +108,7 @@ def files(paths: Iterable[Path]) -> Iterator[tuple[Path, str, str]]:
         CorpusError: a path does not exist, cannot be looked at, or is of no known kind.
     """
     for path in paths:
-        kind = _kind(path)
+        kind = path_kind(path)
         if kind == "folder":
             yield from sorted(_below(path))
         elif kind == "nothing":
@@ -125,7 +125,12 @@ def files(paths: Iterable[Path]) -> Iterator[tuple[Path, str, str]]:
             yield path, path.name, ""
 
 
-def _kind(path: Path) -> str:
+def path_kind(path: Path) -> str:
+    """Return ``folder``, ``file``, ``other`` or ``nothing``.
+
+    Raises:
+        CorpusError: the system refuses to look, as at a name of 300 letters.
+    """
     try:
         if path.is_dir():
             return "folder"
