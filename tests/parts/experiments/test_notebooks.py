@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -289,3 +290,12 @@ def test_the_lines_of_the_crontab_run_as_cron_runs_them(workspace: Path, project
     (notebook,) = research.glob("build/ask-*.ipynb")
     assert len(lines) == 2 and results(notebook)["status"] == "done"
     assert "max_iterations=1" in (research / "build" / "sweep.log").read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_notebook_imports_is_there(project: Path, name: str) -> None:
+    text = (project / "experiments" / f"{name}.ipynb").read_text(encoding="utf-8")
+    imports = re.findall(r'"from (workbench[\w.]*) import ([\w, ]+)', text)
+    assert imports
+    for module, names in imports:
+        assert not {*names.split(", ")} - {*dir(import_module(module))}, module
