@@ -159,9 +159,9 @@ Horror = { zh = ["恐怖"] }
 type = "name"
 names = { en = ["writer", "written by"], zh = ["编剧", "写"] }
 """
-SHOP = """id,title,price_eur,in_stock,country,year,whistle,text
-k1,Rapida,49,yes,Italy,2003,yes,It boils a litre in two minutes.
-k2,Stilla,89,no,Norway,2011,no,It was designed by Peder Aas.
+SHOP = """id,title,price_eur,in_stock,country,year,whistle,material,text
+k1,Rapida,49,yes,Italy,2003,yes,Steel,It boils a litre in two minutes.
+k2,Stilla,89,no,Norway,2011,no,steel,It was designed by Peder Aas.
 """
 FAQ = """# Pool
 
@@ -230,6 +230,7 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("shop", "Show kettles from Norway that are in stock", "No document", "not applied"),
     ("shop", "哪款水壶产自挪威？", "country 是挪威|Stilla", "Rapida"),
     ("shop", "Which kettles have no whistle?", "whistle is no|Stilla", "Rapida"),
+    ("shop", "Compare Rapida and Stilla", "Rapida and Stilla: material Steel [|year 2003|year 2011", "material steel"),
     ("shop", "Which is older, Rapida or Stilla?", "Rapida: year 2003 [|Stilla: year 2011 [", "price|not applied"),
     ("shop", "How do Rapida and Stilla differ in colour?", "price 49 EUR|price 89 EUR|not applied: “colour”", ""),
     ("shop", "Kettles from 2003", "year is 2003|Rapida", "Stilla"),

@@ -49,9 +49,10 @@ class Document:
 
 
 def _without(document: Document, values: Mapping[str, Sequence[str]]) -> Data:
-    """Return the fields of a document without these values."""
+    """Return the fields of a document without these values, however they are written."""
+    folded = {name: [*map(fold, own)] for name, own in values.items()}
     return {
-        name: [value for value in document.values(name) if value not in values.get(name, ())]
+        name: [v for v in document.values(name) if fold(v) not in folded.get(name, ())]
         for name in document.fields
     }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
+from langgraph.store.sqlite import SqliteStore
 from langgraph.types import interrupt
 from pydantic import BaseModel
 
@@ -32,6 +35,7 @@ from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import Recorder
 from workbench.parts.record.questions import Question
+from workbench.parts.record.store import TABLES
 from workbench.session import Workbench
 
 
@@ -490,3 +494,15 @@ def test_what_is_no_trace_is_said(wb, tmp_path: Path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(RunError, match=r"spans|JSON"):
         wb.read_traces(tmp_path / "x.json")
+
+
+def test_the_tables_of_the_store_are_those_of_langgraph() -> None:
+    def look(database: sqlite3.Connection) -> list[Any]:
+        columns = "SELECT name, type, pk FROM pragma_table_info('store')"
+        queries = (columns, "SELECT max(v) FROM store_migrations", "SELECT name FROM sqlite_master ORDER BY name")
+        return [database.execute(query).fetchall() for query in queries]
+
+    with closing(sqlite3.connect(":memory:")) as own, closing(sqlite3.connect(":memory:")) as theirs:
+        own.executescript(TABLES)
+        SqliteStore(theirs).setup()
+        assert look(own) == look(theirs)

@@ -113,7 +113,9 @@ class GraphRuns(Service):
         begin_with_log(connection)
         create_tables(connection, TABLES, 1)
         self._wb._work.stores.callback(connection.close)
-        return SqliteStore(connection)
+        store = SqliteStore(connection)
+        store.setup()  # the steps of a newer LangGraph
+        return store
 
     def find(self, run_id: str) -> Any:
         """Return a recorded run; one whose graph was not recorded here and cannot be loaded can be looked at."""

@@ -197,7 +197,8 @@ class _Assembly:
             return self.labels("part_no_fields")
         titles = [escaped(fields.title(document)) for document in about]
         rows = [["", *titles], ["---"] * (len(about) + 1)]
-        for name in (names := fields.shared(about)):
+        names = fields.shared(about)
+        for name in names:
             values = [fields.value_texts(document, name) for document in about]
             cells = [
                 f"{escaped(fields.joined(texts))} [{document.stated_by[name]}]" if texts else "–"
