@@ -126,7 +126,9 @@ def evidence(
     relevant: Mapping[str, bool] = {},
     is_mentioned: Callable[[Any], bool] = lambda _: False,
 ) -> Picture:
-    """Return the list of pieces, best first, dropped ones last; its front-end sorts, searches and marks words.
+    """Return the list of distinct pieces, best first; its front-end sorts, searches and marks words.
+
+    Those that are not in the context are folded behind the others, with the beginning of their text.
 
     Args:
         pieces: of ``Run.pieces``.
@@ -139,25 +141,24 @@ def evidence(
         relevant: what the person said of pieces, by key.
         is_mentioned: returns whether the sentence has a value of a field, which is marked.
     """
-    shown = pieces[:_MOST_SHOWN]
-    opened = next(
-        (p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), ""
-    )
+    distinct = [piece for piece in pieces if piece["why"] != "duplicate"]
+    whole = figures["in_prompt"] or 10  # so many are whole before any of them is in the context
     rows = {}
-    for place, piece in enumerate(shown):
-        is_open = piece["key"] == opened
-        text = str(piece["text"])
+    for place, piece in enumerate(distinct[:_MOST_SHOWN]):
+        is_open = chosen in (piece["result_id"], piece["key"])
+        text = piece["text"]
         rows[piece["key"]] = draw(
             "run.piece",
             labels,
             piece=piece,
             place=place,
             opened=is_open,
+            rest=place >= whole,
             text=_marked(text, sentence) if is_open else text,
             sentence=_DECORATION.sub("", sentence),
-            pieces=pieces,
+            pieces=distinct,
             marks=marks,
-            said=relevant.get(opened),
+            said=relevant.get(piece["key"]),
             is_mentioned=is_mentioned,
         )
     return Picture(
@@ -165,10 +166,9 @@ def evidence(
             "run.evidence",
             labels,
             figures=figures,
-            shown=len(shown),
-            total=len(pieces),
+            rest=len(distinct) - whole,
+            more=len(distinct) - _MOST_SHOWN,
             words=" ".join(content_terms(question)),
-            distinct=sum(piece["n"] is not None for piece in pieces),
         ),
         rows,
     )
