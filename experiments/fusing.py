@@ -69,13 +69,9 @@ def main() -> None:
             asked[name] = list(observe(wb.ports(), wb.knowledge.get(name), rows, gold))
             asked_ms[name] = times(wb.ports(), wb.knowledge.get(name), rows[:SPEED])
     sys.stdout.write("\n".join([*strategies(asked), "", ""]))
-    sys.stdout.write(
-        "p50 ms       hybrid_search   one pass   ratio   cascade   one source was enough\n"
-    )
-    for name, (tool, once, cascade, spared) in asked_ms.items():
-        sys.stdout.write(
-            f"{name:12}{tool:>14.1f}{once:>11.1f}{once / tool:>8.2f}{cascade:>10.1f}{100 * spared:>20.0f} %\n"
-        )
+    sys.stdout.write("p50 ms       hybrid_search   one pass   ratio\n")
+    for name, (tool, once) in asked_ms.items():
+        sys.stdout.write(f"{name:12}{tool:>14.1f}{once:>11.1f}{once / tool:>8.2f}\n")
 
 
 def all_there(
@@ -129,34 +125,29 @@ def observe(
 def times(
     context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[float, ...]:
-    """Median milliseconds of ``hybrid_search``, of one pass, and of a cascade; how often that spared a source."""
+    """Median milliseconds of ``hybrid_search`` and of one pass."""
     graph = build_fusion().compile()
     tool = context.tools["hybrid_search"]
 
-    async def once(query: str, **options: Any) -> Any:
-        config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0, **options}}
+    async def once(query: str) -> Any:
+        config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0}}
         return await graph.ainvoke({**ASKS, "query": query}, config, context=context)
 
     async def each() -> list[tuple[float, ...]]:
         found = []
         for row in rows:
-            # so that none of the three is the first to read what it needs
+            # so that neither of the two is the first to read what it needs
             await once(row["question"])
             at = [time.perf_counter()]
             await tool(tool.input_schema(query=row["question"], top_k=10), base, StepLog())
             at.append(time.perf_counter())
             await once(row["question"])
             at.append(time.perf_counter())
-            cascade = await once(row["question"], fusion_strategy="cascade")
-            at.append(time.perf_counter())
-            found.append((*np.diff(at), float(not cascade["vector_results"])))
+            found.append(tuple(np.diff(at)))
         return found
 
     taken = np.array(asyncio.run(each()))
-    return (
-        *(1000 * float(m) for m in np.median(taken[:, :3], axis=0)),
-        float(taken[:, 3].mean()),
-    )
+    return tuple(1000 * float(m) for m in np.median(taken, axis=0))
 
 
 def strategies(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:

@@ -5,8 +5,7 @@
 
 Its nodes are the stages of ``hybrid_search`` (``tools/hybrid.py``), which runs one pass of them. A retry asks for
 twice as many passages, with every spelling of the names; its results join the earlier ones, and the best pass is
-returned. With the strategy ``cascade`` the vectors are asked only where the graph is not sure. ``wb.fusion`` makes a
-run of it.
+returned. ``wb.fusion`` makes a run of it.
 
 | elsewhere it is called | here |
 | --- | --- |
@@ -37,7 +36,7 @@ from typing_extensions import TypedDict
 
 from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
-from workbench.graphs.merge import PLACES, first_documents
+from workbench.graphs.merge import first_documents
 from workbench.knowledge.dated import last_day
 from workbench.parts.fusion.canvas_question import choose_base, question_nodes, read_question
 from workbench.parts.fusion.graphiti import GraphitiInput, graphiti
@@ -47,9 +46,10 @@ from workbench.settings import Settings, default_settings
 from workbench.state import Data, Json, RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid
-from workbench.tools.scoring import LEAD, Question, coverage, probability
+from workbench.tools.scoring import LEAD, Question, coverage
 from workbench.tools.tool import StepLog
 
+SOURCES = ("retrieve_graph", "retrieve_vectors")
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
 
 
@@ -215,38 +215,7 @@ def _retrieve(
                 for name, ranking in rankings.items()
                 for chunk_id, score in ranking
             ]
-    # a cascade may skip the vectors: those of an earlier question of the thread must not be used instead
-    emptied = (
-        {"vector_results": list[Any]()}
-        if first and request.options.fusion_strategy == "cascade"
-        else {}
-    )
-    return {**emptied, key: hits}
-
-
-async def sources(
-    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
-) -> list[str]:
-    """Route to both sources in parallel; in a cascade, to the graph alone."""
-    cascade = _options(config, runtime).fusion_strategy == "cascade"
-    return ["retrieve_graph"] if cascade else ["retrieve_graph", "retrieve_vectors"]
-
-
-async def after_graph(
-    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
-) -> Literal["fuse_results", "retrieve_vectors"]:
-    """Route to the fusion; in a cascade whose graph is not sure, to the vectors."""
-    request = _read_request(state, config, runtime)
-    if request.options.fusion_strategy != "cascade":
-        return "fuse_results"
-    question = request.question()
-    ids = [hit["chunk_id"] for hit in state["graph_results"][:PLACES]]
-    first = await asyncio.to_thread(request.base.passages, ids)
-    best = max(
-        (probability("local_search", question.signals(passage)) for passage in first), default=0.0
-    )
-    # The probability of the graph's best passage from which on a cascade skips the vectors.
-    return "fuse_results" if best >= 0.8 and _number(state) == 1 else "retrieve_vectors"
+    return {key: hits}
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
@@ -386,11 +355,9 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
 async def again(
     state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> list[str]:
-    """Route to the sources again, or to the end."""
+    """Route to both sources again, or to the end."""
     options: Any = {"configurable": _options(config, runtime).model_dump()}
-    if should_retry(state, options) == "retry":
-        return await sources(state, config, runtime)
-    return [END]
+    return list(SOURCES) if should_retry(state, options) == "retry" else [END]
 
 
 def read_query(state: Data, otherwise: str = "") -> str:
@@ -479,15 +446,13 @@ def build_fusion(
             node_names[node.__name__], cast(Any, _logged(node, names)), input_schema=schema
         )
     graph_node, vectors, fuse, rerank, check = node_names.values()
-    first = {name: node_names[name] for name in ("retrieve_graph", "retrieve_vectors")}
-    graph.add_conditional_edges(START, cast(Any, sources), cast(Any, first))
-    graph.add_conditional_edges(
-        graph_node, after_graph, {"fuse_results": fuse, "retrieve_vectors": vectors}
-    )
-    graph.add_edge(vectors, fuse)
+    for source in (graph_node, vectors):
+        graph.add_edge(START, source)
+        graph.add_edge(source, fuse)
     graph.add_edge(fuse, rerank)
     graph.add_edge(rerank, check)
-    graph.add_conditional_edges(check, cast(Any, again), cast(Any, {**first, END: END}))
+    following: Any = {**{name: node_names[name] for name in SOURCES}, END: END}
+    graph.add_conditional_edges(check, cast(Any, again), following)
     return graph
 
 
