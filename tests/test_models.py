@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import math
 import subprocess
@@ -346,6 +347,15 @@ def test_a_bad_server_spoils_no_index_and_a_question_says_so(name, tmp_path, emb
     no_key_in(tmp_path)
     out, err = capfd.readouterr()
     assert KEY not in out + err
+
+
+def test_the_client_of_a_model_is_closed_with_it(embedding_server):
+    model = text_model(Settings(embedding_model="openai:x", embedding_base_url=embedding_server.url))
+    model.array(["a"])
+    client = model._opened().http_client
+    del model
+    gc.collect()
+    assert client.is_closed
 
 
 def test_another_model_behind_the_same_name(tmp_path, embedding_server):

@@ -12,6 +12,7 @@ import logging
 import math
 import os
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -339,15 +340,18 @@ def _server_vectors(name: str, settings: Settings) -> LangChainVectors:
                 f"WORKBENCH_EMBEDDING_MODEL is {name!r}, and OpenAI's server wants a key. "
                 "Set WORKBENCH_EMBEDDING_API_KEY, or WORKBENCH_EMBEDDING_BASE_URL to a server of your own."
             )
-        return OpenAIEmbeddings(
+        client = sync_client(limit, limit, "WORKBENCH_CHAT_TIMEOUT_S")
+        model = OpenAIEmbeddings(
             model=name.removeprefix("openai:"),
             base_url=settings.embedding_base_url or None,
             api_key=SecretStr(key or KEYLESS),
             timeout=limit,
             max_retries=0,  # `patiently` does it, and reports it
             check_embedding_ctx_length=False,  # otherwise it downloads a tokenizer
-            http_client=sync_client(limit, limit, "WORKBENCH_CHAT_TIMEOUT_S"),
+            http_client=client,
         )
+        weakref.finalize(model, client.close)  # the library closes only a client that it has made
+        return model
 
     key = settings.embedding_api_key.get_secret_value().strip()
     return LangChainVectors(

@@ -414,6 +414,26 @@ def test_nothing_that_was_forgotten_stays_at_hand(bench):
     assert "Film 2" not in recalled()
 
 
+def test_what_only_a_removed_run_led_to_goes_with_the_call_after_a_kill(bench, monkeypatch):
+    wb = bench()
+    [said] = told(wb, "s", CAT)
+    fork = said.fork(query="Who directed Film 3?").session_id
+    [memory] = find_store(wb).memories("default")
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(MemoryStore, "forget", die)  # the runs are gone by then
+        forget(wb, memory=memory["id"])
+    wb.close()
+    wb = bench()
+    assert not wb.runs.list() and wb.messages(fork), "no run says any more whose exchange this is"
+    forget(wb, memory=memory["id"])
+    assert not wb.messages(fork) and not wb.messages("s") and not find_store(wb).memories("default")
+    assert not [*wb.path.glob(".forgetting*")]
+
+
 class Forgetting(Scenario):
     appends = False
 

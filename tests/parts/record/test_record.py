@@ -142,6 +142,11 @@ def test_a_fork_changes_one_place_and_what_reads_it(wb: Workbench) -> None:
             run.fork(**wrong)
     with pytest.raises(RunError, match=r"has no effect at 'third/1'. It has: first/1, review/1"):
         run.fork(at="third/1", result=None)
+    with pytest.raises(RunError, match=r"at review/1 has no field 'typo'. It has: answer, .*log"):
+        run.fork(at="review/1", state={"typo": 1})
+    run = finished(wb.record(KINDS["react"].build(), "call"), KINDS["react"])
+    with pytest.raises(RunError, match="tools/1:search/1 is a call, which has no state of its own"):
+        run.fork(at="tools/1:search/1", state={"messages": []})
 
 
 def test_langgraphs_own_cache_of_nodes_leaks_between_users_and_a_recorded_graph_does_not_use_it(wb: Workbench) -> None:

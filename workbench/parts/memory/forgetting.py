@@ -5,7 +5,8 @@ goes whole, with its tape and its checkpoints, where its exchange goes, where it
 from such a run, or where an id of what goes is in its tape: one with words cut out of its tape would replay to
 something that never was. The exchange of a run that only had it stays, unless the answer quotes it.
 
-Runs go first, and the rows of the store last, in one transaction: after a kill the same call continues.
+Runs go first, and the rows of the store last, in one transaction. With a run goes the way to what only it led to: the
+ids of all that goes are in a file meanwhile, and after a kill the next call for the person continues from there.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy
 from workbench.parts.memory.service import find_store
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, translate_errors
+from workbench.records.tape import digest
+from workbench.records.writing import write_file
 from workbench.state import Data
 from workbench.text import clean, detect_language, fold, sentences
 from workbench.views.blocks import Block, Lines, clipped, columns
@@ -117,7 +120,8 @@ def forget(
     kind, what = targets[0] if targets else ("user", who)
     forgetting = _Forgetting(wb, kind, what, who)
     report = forgetting.look()
-    if kind in ("memory", "exchange") and not any(report.counts.values()):
+    is_known = any(report.counts.values()) or forgetting.begun.exists()
+    if kind in ("memory", "exchange") and not is_known:
         raise WorkbenchError(
             f"There is no {kind} {shown(what)} of {shown(who)} here, and no run that had it."
         )
@@ -128,6 +132,7 @@ def forget(
         forgetting.remove()  # who read it meanwhile
     for name in ("workbench.db", "checkpoints.db"):
         rewrite(wb.path / name)
+    forgetting.begun.unlink(missing_ok=True)
     return replace(report, done=True)
 
 
@@ -156,7 +161,11 @@ class _Candidate(NamedTuple):
 
 
 class _Forgetting:
-    """One forgetting; what was found stays known while it is removed."""
+    """One forgetting; what was found stays known while it is removed.
+
+    Attributes:
+        begun: the file with the ids of what is being removed of the person.
+    """
 
     def __init__(self, wb: Workbench, kind: Kind, what: str, who: str):
         self._wb = wb
@@ -167,6 +176,9 @@ class _Forgetting:
         self._gone = {self._store.conversation_id(who, what) if kind == "conversation" else what}
         self._contents = set[str]()
         self._sentences = set[str]()
+        self.begun = wb.path / f".forgetting-{digest(who)}.json"
+        if self.begun.exists():  # a call was killed
+            self._gone.update(json.loads(self.begun.read_text("utf-8")))
 
     def look(self) -> Forgotten:
         """Find everything that belongs to it now."""
@@ -321,6 +333,7 @@ class _Forgetting:
                 f"Run {', '.join(at_work)} is at work, and may have read it. Wait for its end or cancel it, and forget "
                 "it again."
             )
+        write_file(self.begun, json.dumps(sorted(self._gone)).encode(), replace=True)
         self._work.remove(*runs)
         self._store.forget(self._gone)
         self._wb._cleared()

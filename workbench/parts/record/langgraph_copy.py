@@ -63,6 +63,7 @@ class Node:
         version: a digest of its code.
         runnable: what executes it.
         reducers: of the state's fields, by name.
+        fields: names of the state's fields; empty where any name may be one.
         kind: ``node`` or ``edge``.
         unkeyed: fields that are no part of a key: LangGraph's own counters, which begin again after each pause, and
             what no checkpoint keeps.
@@ -72,6 +73,7 @@ class Node:
     version: str
     runnable: Runnable[Any, Any]
     reducers: Reducers
+    fields: frozenset[str] = frozenset()
     kind: str = "node"
     unkeyed: frozenset[str] = frozenset()
 
@@ -141,6 +143,7 @@ class Copier:
         untracked = [name for name, channel in channels if isinstance(channel, UntrackedValue)]
         fields = {
             "reducers": reducers(graph),
+            "fields": frozenset(builder.channels),
             "unkeyed": frozenset([*builder.managed, *untracked]),
         }
         builder.nodes = {

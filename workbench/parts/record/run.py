@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import NotPaused, RunError
+from workbench.errors import NotPaused, RunError, shown
 from workbench.parts.record import capsule, looking
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import questions
+from workbench.parts.record.langgraph_copy import nodes as original_nodes
 from workbench.parts.record.questions import Question
 from workbench.records.document import run_document
 from workbench.runs.driver import Live
@@ -226,18 +227,40 @@ class GraphRun(StoredRun):
             wait: False returns at once.
 
         Raises:
-            RunError: the run has no effect at ``at``, or it is not said what changes there.
+            RunError: there is no effect at ``at``, no such field in the state, or it is not said what changes.
         """
         if (state is not None) + (result is not UNCHANGED) != bool(at):
             raise RunError(
                 "Name a place with `at`, and what changes there: `state={...}` before it, or its `result`."
             )
         edit = {"result": result} if state is None else {"state": dict(state)}
-        places = [effect.at for effect in self.effects] if at else [at]
-        if at not in places:
-            listed = ", ".join(dict.fromkeys(places))
+        places = {effect.at: effect for effect in self.effects}
+        if at and at not in places:
+            listed = ", ".join(places)
             raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
+        if state is not None:
+            self._check_fields(places[at], state)
         return self._derive("fork", {at: edit} if at else {}, answers, input, wait=wait)
+
+    def _check_fields(self, effect: Effect, state: Mapping[str, Any]) -> None:
+        """Refuse fields that the state before an effect does not have: nothing would read them."""
+        if effect.kind not in ("node", "edge"):
+            raise RunError(
+                f"{effect.at} is a call, which has no state of its own. Replace that of {effect.at.partition(':')[0]}, "
+                "or the call's `result`."
+            )
+        path = effect.name.partition("->")[0]
+        known = {
+            name
+            for node in original_nodes(self.agent._copy)
+            if node.path == path
+            for name in node.fields
+        }
+        known |= set(effect.input) if known and isinstance(effect.input, Mapping) else set()
+        if unknown := sorted(state.keys() - known) if known else []:
+            raise RunError(
+                f"The state at {effect.at} has no field {shown(unknown[0])}. It has: {', '.join(sorted(known))}."
+            )
 
     def graft(self, nodes: Mapping[str, GraphRun]) -> GraphRun:
         """Return a fork that takes what these nodes gave from other runs of the graph.
