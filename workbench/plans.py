@@ -91,8 +91,6 @@ def _typed(text: str) -> str | int | float:
     return float(text) if re.fullmatch(r"-?\d{1,15}\.\d+", text) else text
 
 
-_LONGEST_ID = 100
-_DEEPEST = 30
 ENDED_WELL = ("success", "partial")
 NOT_NEEDED, HELD_BACK = IDLE = ("not needed", "held back")
 """Why a step that no other step needed was skipped."""
@@ -411,6 +409,7 @@ class Plan(BaseModel):
         return [*self._step_problems(), *self._cycle()]
 
     def _step_problems(self) -> Iterator[Json]:
+        longest_id = 100
         step_ids = [step.step_id for step in self.steps]
         for index, step in enumerate(self.steps):
             name = step.step_id
@@ -422,7 +421,7 @@ class Plan(BaseModel):
                     yield problem(
                         name, field, message, fix, "unkeepable", place=place, fault=fault
                     )
-            if (length := len(name)) > _LONGEST_ID:
+            if (length := len(name)) > longest_id:
                 message = f"Step {place} has an id of {length:,} characters."
                 yield problem(
                     name, "step_id", message, "Shorten it.", "long_id", place=place, length=length
@@ -509,14 +508,15 @@ def unkeepable(value: Any, longest: int = 10_000) -> str:
     >>> unkeepable({"a": [1, "茶馆", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})
     ('', '$.a[0] is nan', '$.a has a name that is no text')
     """
+    deepest = 30
     most_values = 100_000
     waiting: list[tuple[str, int, Any]] = [("$", 0, value)]
     for _ in range(most_values):
         if not waiting:
             return ""
         where, depth, item = waiting.pop()
-        if depth > _DEEPEST:
-            return f"{where[:60]}… is nested deeper than {_DEEPEST} levels"
+        if depth > deepest:
+            return f"{where[:60]}… is nested deeper than {deepest} levels"
         if isinstance(item, Mapping):
             if not all(isinstance(name, str) for name in item):
                 return f"{where} has a name that is no text"

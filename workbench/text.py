@@ -391,21 +391,20 @@ _UNFINISHED = re.compile(
 )
 
 
-_LONG = 2_000
-"""A sentence that continues after an abbreviation or in brackets ends here, which keeps the time linear."""
-
-
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text, Chinese and English; initials and titles in brackets are kept whole.
 
     >>> sentences("It stars John C. Reilly. It is good (Tora! Tora! Tora!)! 《茶馆》很好。真的？")
     ['It stars John C. Reilly.', 'It is good (Tora! Tora! Tora!)!', '《茶馆》很好。', '真的？']
     """
+    # A sentence that continues after an abbreviation or in brackets ends here, which keeps the
+    # time linear.
+    long = 2_000
     parts = []
     begun = ""
     for piece in re.split(r"(?<=[.!?]['\"”’)])\s+|(?<=[.!?])\s+|(?<=[。！？；])|\n+", text):
         begun = f"{begun} {piece}".strip() if begun else piece.strip()
-        if begun and (len(begun) > _LONG or not _UNFINISHED.search(begun[-82:])):
+        if begun and (len(begun) > long or not _UNFINISHED.search(begun[-82:])):
             parts.append(begun)
             begun = ""
     return parts + ([begun] if begun else [])

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from workbench.runs.calls import Calls
     from workbench.views.runs import RunLines
 
-LONGEST = 200
-"""Characters of a text in a list."""
 _run_ids = click.argument("run_ids", nargs=-1, required=True, metavar="RUN_ID...")
 
 
@@ -119,7 +117,9 @@ def _row(run: Data, listed: RunLines) -> tuple[str, ...]:
 
 
 def _lines(*texts: str) -> str:
-    return "\n".join(" ".join(text.split())[:LONGEST] for text in texts if text)
+    # Characters of a text in a list.
+    longest = 200
+    return "\n".join(" ".join(text.split())[:longest] for text in texts if text)
 
 
 @click.command()

@@ -13,7 +13,6 @@ from typing import Any
 
 from workbench.state import Data
 
-LONGEST = 200
 _OTHER_NAMES = """
     alias aliases aka also_known_as other_name other_names other_title other_titles alternative_name alternative_names
     alternative_title alternative_titles alternate_title alternate_titles alternate_name alternate_names original_title
@@ -78,6 +77,7 @@ def of_values(fields: Data) -> Iterator[tuple[str, str]]:
 
 
 def _texts(value: Any) -> list[str]:
+    longest = 200
     many = value if isinstance(value, list) else [value]
     texts = [v.strip() for v in many if isinstance(v, str)]
-    return [t for t in texts if t and len(t) <= LONGEST and "\n" not in t and "://" not in t]
+    return [t for t in texts if t and len(t) <= longest and "\n" not in t and "://" not in t]

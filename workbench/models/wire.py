@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_PASSING = {408, 409, 425, 429}
 _UNREACHED = {"APIConnectionError", "ConnectError", "ReadError", "RemoteProtocolError"}
 _SLOW = {"APITimeoutError", "TimeoutException"}
 _log = logging.getLogger(__name__)
@@ -69,7 +68,7 @@ def passing(error: BaseException) -> bool:
     """Check whether asking again may help: the server is busy, in trouble or away, but not slow."""
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
-        return (status in _PASSING or status >= 500) and not is_spent(error)
+        return (status in {408, 409, 425, 429} or status >= 500) and not is_spent(error)
     kinds = {kind.__name__ for kind in type(error).__mro__}
     return (
         bool(kinds & _UNREACHED)
@@ -367,7 +366,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
-MOST_BYTES = 32 * 2**20
+MOST_BYTES = 32 << 20
 
 
 def read_key(secret: SecretStr, variable: str) -> str:

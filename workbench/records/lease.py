@@ -67,10 +67,6 @@ def clock_after(clock: Any, moments: Iterable[datetime]) -> Any:
     return ShiftedClock(clock, late) if late > timedelta(0) else clock
 
 
-_PATIENCE_S = 5.0
-"""A process that asks whether a lock is held, or removes what a dead process left, holds it for a moment too."""
-
-
 class Lease:
     """The lease of one open workspace.
 
@@ -92,8 +88,11 @@ class Lease:
             self._take()
 
     def _take(self) -> None:
+        # A process that asks whether a lock is held, or removes what a dead process left, holds
+        # it for a moment too.
+        patience_s = 5.0
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock.acquire(timeout=_PATIENCE_S)
+        self._lock.acquire(timeout=patience_s)
         try:
             note_holder(self.folder / f"{self.owner}.json")
         except OSError:  # a full disk; leave no lock without its holder

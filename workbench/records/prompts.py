@@ -26,8 +26,6 @@ LANGUAGES = ("en", "zh")
 NAMES = tuple(sorted(path.name.removesuffix(".en.toml") for path in SHIPPED.glob("*.en.toml")))
 """What prompts are for: one per role, and more of the planner and writer."""
 _PARTS = ("system", "user")
-LONGEST = 100_000
-"""Characters of a prompt's text."""
 
 
 @dataclass(frozen=True)
@@ -217,11 +215,13 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _check(prompt: Prompt) -> None:
+    # Characters of a prompt's text.
+    longest = 100_000
     for part in _PARTS:
         text = getattr(prompt, part)
-        if not isinstance(text, str) or len(text) > LONGEST:
+        if not isinstance(text, str) or len(text) > longest:
             raise SettingsError(
-                f"{part} of the prompt {prompt.name} is {shown(text)}. Give a text of at most {LONGEST:,}."
+                f"{part} of the prompt {prompt.name} is {shown(text)}. Give a text of at most {longest:,}."
             )
         template = Template(text)
         if not template.is_valid():

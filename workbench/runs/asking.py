@@ -340,8 +340,9 @@ async def map_questions(
     progress: Callable[[str, int, int], None] | None,
     options: Data,
 ) -> Runs:
-    """Ask them, ``AT_ONCE`` at a time, and tell how many have ended."""
-    slots = asyncio.Semaphore(AT_ONCE)
+    """Ask them, ten at a time, and tell how many have ended."""
+    at_once = 10
+    slots = asyncio.Semaphore(at_once)
     done = itertools.count(1)
     tell = progress or (lambda *_: None)
 
@@ -365,6 +366,3 @@ async def map_questions(
         )
         raise refused
     return ended
-
-
-AT_ONCE = 10

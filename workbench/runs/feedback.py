@@ -16,9 +16,6 @@ from workbench.state import Data, Json
 from workbench.text import clean
 from workbench.views.render import FrameList
 
-MOST_LABELS, LONGEST = 50, 4_000
-"""How many labels one verdict may have, and how many characters a note or a label."""
-
 
 class Feedback(TypedDict):
     """One verdict.
@@ -151,8 +148,10 @@ def _read(row: Data) -> Feedback:
 
 
 def _checked(labels: Data) -> Json:
-    if len(labels) > MOST_LABELS:
-        raise RunError(f"There are {len(labels)} labels; {MOST_LABELS} are the most.")
+    # How many labels one verdict may have, and how many characters a note or a label.
+    most_labels = 50
+    if len(labels) > most_labels:
+        raise RunError(f"There are {len(labels)} labels; {most_labels} are the most.")
     if taken := sorted(labels.keys() & Feedback.__annotations__.keys()):
         raise RunError(
             f"A label cannot be called {taken[0]!r}: that is a column already. Call it something else."
@@ -178,8 +177,9 @@ def _checked_label(name: str, value: Any) -> Any:
 
 
 def _text(what: str, text: Any) -> str:
+    longest = 4_000
     if not isinstance(text, str):
         raise RunError(f"{what} is {shown(text)}. Give text.")
-    if len(text) > LONGEST:
-        raise RunError(f"{what} has {len(text):,} characters; {LONGEST:,} are the most.")
+    if len(text) > longest:
+        raise RunError(f"{what} has {len(text):,} characters; {longest:,} are the most.")
     return clean(text)

@@ -381,13 +381,6 @@ def _piece(piece: Any, name: str, tool: str) -> Any:
     return {**make_evidence(name, "", 1.0, tool, ""), "result_id": name, **piece}
 
 
-_MOST_SEEDS = 40
-_MOST_EXPANDED = 8
-"""Names of the answer whose neighbours are shown."""
-_MOST_NEIGHBOURS = 10
-"""Neighbours of one entity that are shown."""
-
-
 def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Around:
     """Return the entities that a text names, those of its documents, their neighbours, and the relations between them.
 
@@ -398,18 +391,23 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
         documents: ids of documents.
         text: the question and its answer.
     """
+    # Neighbours of one entity that are shown.
+    most_neighbours = 10
+    # Names of the answer whose neighbours are shown.
+    most_expanded = 8
+    most_seeds = 40
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
     entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
     of_base = ((entity_id, knowledge.entity(entity_id)) for entity_id in entity_ids)
     linked = {entity_id: entity for entity_id, entity in of_base if entity}
-    seeds = [*linked][:_MOST_SEEDS]
+    seeds = [*linked][:most_seeds]
     # a genre has a thousand
-    expanded = [seed for seed in seeds if linked[seed]["type"] not in GROUPING][:_MOST_EXPANDED]
+    expanded = [seed for seed in seeds if linked[seed]["type"] not in GROUPING][:most_expanded]
     neighbours = _ends(knowledge.around("relations", expanded)) - {*seeds}
     seeds += sorted(i for i in neighbours if _is_said(knowledge.entity(i), fold(text)))
     ids = dict.fromkeys(seeds)
     for seed in expanded:
-        ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
+        ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:most_neighbours])
     read = map(knowledge.entity, ids)
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}
     relations = {

@@ -17,8 +17,6 @@ from workbench.tools import evidence
 from workbench.tools.scoring import Question, probability
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
-READ = 100  # documents whose words are read
-
 
 class SortInput(BaseModel):
     """By which field the documents are ordered."""
@@ -110,12 +108,14 @@ def _by_query(
     doc_ids: list[str], question: Question, knowledge: KnowledgeBase
 ) -> list[tuple[Passage, float]]:
     """Return best passage of each document for the question, with its probability before the filters are counted in."""
+    # documents whose words are read
+    read = 100
     # how deep into the vectors the filtered documents are looked for
     hits = knowledge.search("meaning", question.text, 1000)
     wanted = set(doc_ids)
-    inside = [chunk_id for chunk_id, _ in hits if chunk_id.rpartition("#")[0] in wanted][:READ]
+    inside = [chunk_id for chunk_id, _ in hits if chunk_id.rpartition("#")[0] in wanted][:read]
     seen_docs = {chunk_id.rpartition("#")[0] for chunk_id in inside}
-    rest = [doc_id for doc_id in doc_ids if doc_id not in seen_docs][: READ - len(inside)]
+    rest = [doc_id for doc_id in doc_ids if doc_id not in seen_docs][: read - len(inside)]
     best: dict[str, tuple[Passage, float]] = {}
     passages = [*knowledge.passages(inside), *knowledge.passages(doc_ids=rest)]
     for passage, seen in zip(passages, question.signals_in(passages, dense=hits), strict=True):

@@ -17,8 +17,6 @@ from workbench.tools import evidence
 from workbench.tools.scoring import Question, field_values, probability, rrf
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
-POOL = 100  # passages that are weighed, at most
-
 
 class GlobalSearchInput(Search):
     """The input of ``global_search``."""
@@ -41,23 +39,25 @@ class GlobalSearchOutput(ToolOutput):
 
 def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages of the candidates given (else of what is near the query) by likeness, and their communities."""
+    # passages that are weighed, at most
+    most_pool = 100
     with log("link") as detail:
         question = Question.read(tool_input.query, knowledge, tool_input.entities)
         seeds = knowledge.passages(doc_ids=question.subjects)
         documents = _documents(tool_input.candidates, knowledge)
         detail.update(entities=question.entities, candidates=len(documents))
-    with log("near", k=POOL) as detail:
+    with log("near", k=most_pool) as detail:
         dense = knowledge.search(
-            "meaning", " ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL
+            "meaning", " ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * most_pool
         )
-        words = knowledge.search("words", question.text, POOL)
+        words = knowledge.search("words", question.text, most_pool)
         order = [i for i, _ in rrf({"dense": dense, "bm25": words})]
         detail["hits"] = len(order)
     with log("communities") as detail:
-        chosen = _touched(question, documents, knowledge.passages(order[:POOL]), knowledge)
+        chosen = _touched(question, documents, knowledge.passages(order[:most_pool]), knowledge)
         detail["communities"] = len(chosen)
     with log("candidates", seeds=len(seeds)) as detail:
-        pool = knowledge.passages(doc_ids=documents) or knowledge.passages(order[:POOL])
+        pool = knowledge.passages(doc_ids=documents) or knowledge.passages(order[:most_pool])
         weighed = list(
             _weighed(
                 question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dense

@@ -270,15 +270,16 @@ def resolve_input(step: PlanStep, outputs: Mapping[str, Data]) -> Json:
 
 GAP = "{}"
 """The place in a text of what an earlier step found."""
-_IN_GAP, _LONGEST_IN_GAP = 5, 300
 
 
 def _words(value: Any) -> str:
     """Return what a step found as part of a text: of names the first few, of passages the first."""
+    longest_in_gap = 300
+    in_gap = 5
     items = value if isinstance(value, list) else [value]
     if items and isinstance(items[0], dict):
         items = [items[0].get("evidence", "")]
-    return ", ".join(map(str, items[:_IN_GAP])).strip()[:_LONGEST_IN_GAP]
+    return ", ".join(map(str, items[:in_gap])).strip()[:longest_in_gap]
 
 
 def _input_problems(step: PlanStep, tool: Tool) -> Iterator[Json]:

@@ -312,21 +312,21 @@ def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
     ) * 8 > len(text)
 
 
-UNSAID, CLEAR = 0.4, 0.85
-"""Cosines at which a word of a text does not say one of the question at all, and says it in full."""
-
-
 def coverage(
     question: str, texts: Sequence[str], knowledge: KnowledgeBase
 ) -> tuple[list[float], list[list[float]]]:
     """Return the weight of each word of a question, 1 in all, and how far each text says each word, 0 to 1."""
+    # Cosines at which a word of a text does not say one of the question at all, and says it in
+    # full.
+    unsaid = 0.4
+    clear = 0.85
     words = knowledge.words(question, texts)
     rarity = words["rarity"]
     rows = words["texts"]
     total = sum(rarity) + 1e-6 * len(rarity) or 1.0
     weights = [(weight + 1e-6) / total for weight in rarity]
     return weights, [
-        [min(1.0, max(0.0, (c - UNSAID) / (CLEAR - UNSAID))) for c in row] for row in rows
+        [min(1.0, max(0.0, (c - unsaid) / (clear - unsaid))) for c in row] for row in rows
     ]
 
 
@@ -375,10 +375,6 @@ def cosine_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, flo
     return {i: {"cosine": c, "lead": max(0.0, min(1.0, (c - middle) / spread))} for i, c in hits}
 
 
-# an entity with more relations than this (a country, a genre) says little about what stands around it
-HUB = 60
-
-
 def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, list[Relation]]]:
     """Return the entities one relation away from those in the question, best connected to them first, ties by id."""
     seeds = [n.entity_id for n in question.named]
@@ -399,6 +395,9 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
 
     A neighbour's passages count by how rare the neighbour is, so a shared author tells more than a shared genre.
     """
+    # an entity with more relations than this (a country, a genre) says little about what stands
+    # around it
+    hub = 60
     own = [p["chunk_id"] for p in knowledge.passages(doc_ids=question.subjects)]
     mentioned = _agreed((n.weight, sorted(n.chunk_ids)) for n in question.named)
     votes: list[tuple[float, list[str]]] = []
@@ -408,7 +407,7 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
             votes.append(
                 (1.0, [p["chunk_id"] for p in knowledge.passages(doc_ids=[entity["doc_id"]])])
             )
-        if 0 < len(at) <= HUB:
+        if 0 < len(at) <= hub:
             votes.append((1 / len(at), at))
     return list(dict.fromkeys([*own, *mentioned, *_agreed(votes)]))[:limit]
 

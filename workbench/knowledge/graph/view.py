@@ -34,7 +34,6 @@ _NOTABLE = (
     "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT 10"
 )
 _TYPES = "SELECT type, count(*), title, min(doc_id) FROM documents GROUP BY type ORDER BY 2 DESC, type LIMIT 12"
-_SAMPLE = 50
 
 
 class View:
@@ -100,9 +99,10 @@ class View:
 
     def _languages(self) -> list[str]:
         """Return the languages of texts, the most frequent first, by a few of them from everywhere."""
-        every = max(1, self.passages // _SAMPLE)
+        sample = 50
+        every = max(1, self.passages // sample)
         texts = self._index.rows(
-            f"SELECT substr(text, 1, 300) FROM passages WHERE rowid % {every} = 0 LIMIT {_SAMPLE}"
+            f"SELECT substr(text, 1, 300) FROM passages WHERE rowid % {every} = 0 LIMIT {sample}"
         )
         counts = Counter(detect_language(row[0]) for row in texts)
         return [language for language, _ in counts.most_common()]

@@ -78,10 +78,6 @@ TABLES = """
 """
 
 
-_LOG_PAGES = 16_384
-"""Of the log of who writes much: 64 MB."""
-
-
 class Index:
     """An open index file. Reading is for any thread; writing is for who holds the base's lock."""
 
@@ -131,9 +127,11 @@ class Index:
         Keys are hashes and names, which come in no order: pages that stay in memory, and a log that is long before it
         goes into the file, let a page be written once for many rows.
         """
+        # Of the log of who writes much: 64 MB.
+        log_pages = 16_384
         for pragma in (
             f"cache_size = -{int(memory_mb * 1024)}",
-            f"wal_autocheckpoint = {_LOG_PAGES}",
+            f"wal_autocheckpoint = {log_pages}",
         ):
             self.rows(f"PRAGMA {pragma}")
 

@@ -12,8 +12,6 @@ import sqlite3
 from workbench.knowledge.indexes.index import Index
 from workbench.text import is_stop_word, stem, terms
 
-WEIGHTS = (3.0, 1.0, 1.0)
-
 
 def stored(text: str) -> str:
     """Return the terms of a text as the index keeps them, with spaces between."""
@@ -30,6 +28,7 @@ def insert(
 
 def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
     """Return ``(chunk_id, score > 0)``, best first, ties by id. Function words count only without any other."""
+    weights = (3.0, 1.0, 1.0)
     every = list(dict.fromkeys(terms(query)))
     stems = dict.fromkeys(
         stem(term) for term in [t for t in every if not is_stop_word(t)] or every
@@ -43,7 +42,7 @@ def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
     match = " OR ".join(f'"{stem}"' for stem in stems)
     return [
         (chunk_id, score)
-        for chunk_id, score in index.rows(sql, (*WEIGHTS, match, top_k))
+        for chunk_id, score in index.rows(sql, (*weights, match, top_k))
         if score > 0
     ]
 

@@ -13,12 +13,6 @@ from workbench.text import CJK, closed_up, is_stop_word, sentences, terms
 
 NAMESAKES = 3
 """How many documents may share a derived short form; any number may share a title."""
-RIVALS = 8
-"""Entities of one name that are compared."""
-LEAD = 0.35
-"""How much rarer words must support an entity than the next, as a share of the weight of the rarest word."""
-_SHARE = 0.7
-"""An entity with this share of the best one's score is not ruled out."""
 _UNTYPED = "Document"
 
 
@@ -48,10 +42,17 @@ class Names:
             weight: how rare a term is.
             rarest: the weight of a term that one passage has.
         """
+        # An entity with this share of the best one's score is not ruled out.
+        share = 0.7
+        # How much rarer words must support an entity than the next, as a share of the weight of
+        # the rarest word.
+        lead = 0.35
+        # Entities of one name that are compared.
+        rivals = 8
         names = self.bearers(candidates(text), "AND NOT category")
         mentions = mentions_in(text, names, Matcher(names), careless=True)
         for mention in mentions:
-            ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
+            ids = [mention["entity_id"], *mention.get("others", ())][:rivals]
             bearers = (
                 {e["entity_id"]: e for e in entities(self._index, "entity_id", ids)}
                 if len(ids) > 1
@@ -85,7 +86,7 @@ class Names:
                         weight(word) for word in words if word in own_words
                     )
             best = max(scores, key=scores.__getitem__)  # the first of equal ones
-            limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
+            limit = min(scores[best] - lead * rarest, share * scores[best])
             mention["entity_id"] = best
             mention["others"] = [
                 entity_id

@@ -18,17 +18,8 @@ from workbench.text import CJK, amount, fold, iso
 
 MOST_VALUES = 200
 """The limit of distinct values of a category; a field with more of them names things."""
-LONGEST_VALUE = 500
-"""Characters of a value that are stored for comparison."""
 _SHORT = 80
-_MOSTLY = 0.95
-"""The share of values that makes a field a number or a date."""
-_REPEATED = 0.67
-_SPREAD = 2.0
-"""A category has at most so many distinct values per value, and so many times the root of their number."""
 
-_FEW = 0.2
-"""Values that are written like names make a category where this share or less is distinct."""
 _PROPER = re.compile(
     r"(?:[A-Z][\w.'’-]*\s+)+[A-Z][\w.'’-]*|[\u4e00-\u9fff]{2,4}(?:[·・][\u4e00-\u9fff]+)?"
 )
@@ -50,12 +41,14 @@ class Fact(NamedTuple):
 
 def facts(fields: Data) -> Iterator[Fact]:
     """Yield every typed value of a document, without fields that are other names."""
+    # Characters of a value that are stored for comparison.
+    longest_value = 500
     for name, value in fields.items():
         if says_names(name, fields):
             continue
         for cell in value if isinstance(value, list) else [value]:
             if isinstance(cell, str | int | float) and str(cell).strip():
-                text = str(cell).strip()[:LONGEST_VALUE]
+                text = str(cell).strip()[:longest_value]
                 if isinstance(cell, bool):
                     text = "yes" if cell else "no"
                 number = amount(cell)
@@ -95,6 +88,8 @@ def schema(index: Index, vocabulary: Vocabulary) -> list[Field]:
 
 
 def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any]) -> Field:
+    # Values that are written like names make a category where this share or less is distinct.
+    few = 0.2
     documents, total, distinct, numbers, dates, long, low, high, first, last = counts
     words = vocabulary.fields.get(name, FieldWords())
     kind: Any = words.type or (
@@ -108,7 +103,7 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
     if (
         kind == "category"
         and not words.type
-        and distinct > _FEW * total
+        and distinct > few * total
         and _are_names(_values(index, name, 50))
     ):
         kind = "name"
@@ -148,14 +143,20 @@ def _type(
     low: float | None,
     high: float | None,
 ) -> Any:
+    # A category has at most so many distinct values per value, and so many times the root of
+    # their number.
+    spread = 2.0
+    repeated = 0.67
+    # The share of values that makes a field a number or a date.
+    mostly = 0.95
     years = low is not None and high is not None and low >= 1500 and high <= 2100
-    if dates >= _MOSTLY * total and (numbers < total or years):
+    if dates >= mostly * total and (numbers < total or years):
         return "date"
-    if numbers >= _MOSTLY * total:
+    if numbers >= mostly * total:
         return "number"
-    if long > (1 - _MOSTLY) * total:
+    if long > (1 - mostly) * total:
         return "text"
-    few = distinct <= min(MOST_VALUES, max(3, _REPEATED * total), _SPREAD * total**0.5)
+    few = distinct <= min(MOST_VALUES, max(3, repeated * total), spread * total**0.5)
     return "category" if few else "name"
 
 

@@ -57,9 +57,6 @@ _PARTICLES = (
     "al",
     "bin",
 )
-SURNAME = 3
-_LEAD = 2
-"""A surname is its best bearer's when the next one has at most half as many relations."""
 
 
 class Unit(NamedTuple):
@@ -142,6 +139,9 @@ def compiled(
         categories: ids of those that only group others (genres, countries, years).
         years: entity id -> year, so that "Halloween (2018)" is the right one.
     """
+    # A surname is its best bearer's when the next one has at most half as many relations.
+    lead = 2
+    surname = 3
     full: dict[str, set[Bearer]] = defaultdict(set)
     bearing: dict[str, set[Bearer]] = defaultdict(set)
     for entity in entities:
@@ -158,14 +158,14 @@ def compiled(
                 full[key].add(bearer._replace(rank=2 if short else min(place, 1)))
             if entity["type"] == "Person":
                 for key in surnames(name, surface_key(name)):
-                    bearing[key].add(bearer._replace(rank=SURNAME))
+                    bearing[key].add(bearer._replace(rank=surname))
     names = {key: _best_first(bearers) for key, bearers in full.items()}
     for key, bearers in bearing.items():
         first, *rivals = _best_first(bearers)
         if (
             key not in names
             and not is_ordinary(key)
-            and (not rivals or first.lead <= _LEAD * rivals[0].lead)
+            and (not rivals or first.lead <= lead * rivals[0].lead)
         ):
             names[key] = [first]
     return names

@@ -15,8 +15,6 @@ from workbench.text import CJK
 ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)、])\s+(?=\S)|^\s*\d{1,3}、(?=\S)")
 _QUOTED = re.compile(r"^\s*>[>\s]*")
 _ROW = re.compile(r"\s*\|.*\|")
-_DEEPEST = 100
-"""Lists and quotations in one another; the library drops what is deeper."""
 _NARROW = 40
 """The width of lines that were broken to fit; a Chinese character is two wide."""
 _TIGHT = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
@@ -43,8 +41,10 @@ class Block(NamedTuple):
 @cache
 def _markdown() -> MarkdownIt:
     """Return a parser of blocks alone, which drops nothing: no HTML, no definitions of links."""
+    # Lists and quotations in one another; the library drops what is deeper.
+    deepest = 100
     parser = (
-        MarkdownIt("commonmark", {"maxNesting": _DEEPEST})
+        MarkdownIt("commonmark", {"maxNesting": deepest})
         .enable("table")
         .disable(["html_block", "reference"])
     )

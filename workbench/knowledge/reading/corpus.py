@@ -52,7 +52,6 @@ __all__ = ["SUFFIXES", "Document", "Problem", "Reading", "chunks", "given_paths"
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
 _SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
 """Other keys for a title and an id; as fields they keep their names."""
-_LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
 _RESERVED = {
@@ -598,7 +597,8 @@ def _document(record: Any, path: Path) -> Document:
     if not isinstance(record, dict):
         raise Unreadable(f"a JSON object is needed, not {type(record).__name__}")
     record = _cleaned(record)
-    for name, longest in _LENGTHS.items():
+    lengths = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
+    for name, longest in lengths.items():
         if len(str(record.get(name) or "")) > longest:
             raise Unreadable(f"{name} has more than {longest:,} characters: shorten it")
     for key, synonyms in _SYNONYMS.items():

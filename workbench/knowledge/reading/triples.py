@@ -16,7 +16,6 @@ from workbench.text import clean
 SUFFIXES = (".tsv", ".tsv.gz")
 NODE = "Node"
 """The type of a document that is a head."""
-_LONGEST = 500
 _HEADER = ({"head", "subject"}, {"relation", "predicate"}, {"tail", "object"})
 
 Tails = dict[str, list[str]]
@@ -57,6 +56,7 @@ def heads(path: Path) -> Iterator[tuple[int, str | tuple[str, Tails]]]:
 
 def _cells(line: str | Unreadable) -> list[str]:
     """Return the three names of a line; none for an empty one."""
+    longest = 500
     if isinstance(line, Unreadable):
         raise line
     cells = [cell.strip() for cell in clean(line).strip("\r\n").split("\t")]
@@ -68,8 +68,8 @@ def _cells(line: str | Unreadable) -> list[str]:
         )
     if not all(cells):
         raise Unreadable("one of the three is empty: write it, or leave the line out")
-    if max(map(len, cells)) > _LONGEST:
-        raise Unreadable(f"one of the three has more than {_LONGEST} characters: shorten it")
+    if max(map(len, cells)) > longest:
+        raise Unreadable(f"one of the three has more than {longest} characters: shorten it")
     return cells
 
 

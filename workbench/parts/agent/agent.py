@@ -10,11 +10,6 @@ from workbench.extensions import required
 from workbench.graphs.roles import card
 from workbench.parts.agent.turn import NO_MODEL
 
-CALLS = 12
-"""How often an agent may ask its model for one question."""
-TOOL_CALLS = 24
-"""How many calls of tools it may make for one question."""
-
 
 def agent(
     wb: Any,
@@ -41,6 +36,10 @@ def agent(
         UnknownKnowledge: lists the known bases.
         UnknownTool: lists the tools that it has.
     """
+    # How many calls of tools it may make for one question.
+    tool_calls = 24
+    # How often an agent may ask its model for one question.
+    calls = 12
     from langchain.agents import create_agent
     from langchain.agents.middleware import (
         HumanInTheLoopMiddleware,
@@ -54,8 +53,8 @@ def agent(
         raise ModelError(NO_MODEL)
     tools_of_base = wb.tools.as_langchain(kb, tools)
     middleware: list[Any] = [
-        ModelCallLimitMiddleware(run_limit=CALLS, exit_behavior="end"),
-        ToolCallLimitMiddleware(run_limit=TOOL_CALLS, exit_behavior="continue"),
+        ModelCallLimitMiddleware(run_limit=calls, exit_behavior="end"),
+        ToolCallLimitMiddleware(run_limit=tool_calls, exit_behavior="continue"),
     ]
     if review:
         offered = [tool.name for tool in tools_of_base]

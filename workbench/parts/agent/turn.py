@@ -53,12 +53,8 @@ from workbench.tools.langchain import RESULTS, as_function, model_input, result_
 from workbench.tools.registry import check, names_for_agents
 from workbench.tools.tool import FunctionTool, ToolOutput
 
-TURNS = 12
-"""How often the model is asked for one question."""
 CALLS = 6
 """Calls of one turn that run; the model learns which did not."""
-ATTEMPTS = 3
-"""How often a turn is asked in which nothing can be run."""
 LONGEST = 2_000
 """Characters that are kept of what the model says next to its calls, or at the end."""
 NO_MODEL = (
@@ -162,8 +158,10 @@ async def first_turn(
 
 async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
     """Return what the model calls next, or its conclusion; None and why, where its server fails."""
+    # How often the model is asked for one question.
+    most_turns = 12
     context = now.context
-    turns = max(TURNS, now.context.settings.max_iterations)
+    turns = max(most_turns, now.context.settings.max_iterations)
     last = now.state["iteration"] >= turns
     at = f"turn {now.state['iteration'] + 1}"
     taken, refused = await _taken_by_all(now.state, context, now.bases, now.plan, at, last)
@@ -252,6 +250,8 @@ async def _take(
 
     In the last turn the model can only say what it has found.
     """
+    # How often a turn is asked in which nothing can be run.
+    attempts = 3
     if "agent" not in context.models:
         raise ModelError(NO_MODEL)
     tools = {
@@ -262,11 +262,11 @@ async def _take(
     messages += [["human", "No further call can be made: say what was found."]] if last else []
     refused = list[str]()
     taken = Taken("", [], [])
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, attempts + 1):
         if over := budget_spent(context):
             return None, [*refused, over]
         # a server may take tools and not pass them on: the last attempt is made by the form
-        by_form = attempt == ATTEMPTS and not taken.faults and not plan.steps
+        by_form = attempt == attempts and not taken.faults and not plan.steps
         place = at if attempt == 1 else f"{at} repair"
         reply = await _reply(context, state, messages, tools, bases, place, by_form)
         if reply.get("error"):

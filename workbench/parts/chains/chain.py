@@ -87,9 +87,6 @@ def chain_paths(results: Sequence[RetrievalResult]) -> list[str]:
     )
 
 
-_LONGEST = 200
-
-
 def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
     """Return a step of a path in words, in the language of its sentence.
 
@@ -98,32 +95,19 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
     >>> says("茶馆", "phrase", "老舍", "四世同堂", "")
     '茶馆与四世同堂都提到“老舍”'
     """
+    longest = 200
     labels = Labels(detect_language(sentence or parent))
     words = labels(f"chain_{by}", parent=parent, surface=surface, child=child)
-    short = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
+    short = sentence if len(sentence) <= longest else f"{sentence[:longest]}…"
     return labels("chain_quoted", words=words, sentence=short) if sentence else words
 
 
 # --- The walk: where chains begin, how one passage leads to others, which passages answer together ---
 
-TITLE = 0.6
-"""The bonus of a passage whose title the question names."""
-DEEP = 500
-"""Passages whose likeness to the question is known; any other has none."""
-TOGETHER = 4
-"""Passages of one document that are read when one of them is in front."""
-WIDTH = 6
-"""Passages from which the step is taken, one a title."""
-PARENT, SENTENCE, PASSAGE, OWN = 0.6, 0.4, 0.3, 0.3
-"""What a reached passage is worth of: its parent's score, the cover of the linking sentence, its own, its likeness."""
 TRUST = {"title": 1.0, "phrase": 0.7}
 """How far a link is trusted: a named title, a phrase that both hold."""
 HUB = 60
 """A title or a phrase that more than so many passages hold leads nowhere."""
-ALIKE = 10
-"""Passages looked at that share a phrase."""
-SAME_TITLE = 0.15
-"""How much each further passage of one article loses: a chain needs different documents."""
 
 
 def root(stemmed: str) -> str:
@@ -170,6 +154,10 @@ class Walk:
     """
 
     def __init__(self, question: str, knowledge: KnowledgeBase):
+        # Passages from which the step is taken, one a title.
+        width = 6
+        # Passages whose likeness to the question is known; any other has none.
+        deep = 500
         self._knowledge = knowledge
         self._asked = stems(question)
         weighed = knowledge.words(content_terms(question))
@@ -180,7 +168,7 @@ class Walk:
         self.named = list[str]()
         self.titles = dict[str, str]()
         lexical, dense = (
-            _scaled(dict(knowledge.search(kind, question, DEEP))) for kind in ("words", "meaning")
+            _scaled(dict(knowledge.search(kind, question, deep))) for kind in ("words", "meaning")
         )
         self._rest = min(dense.values(), default=0.0) / 2
         every = sorted({*lexical, *dense})
@@ -193,22 +181,24 @@ class Walk:
         self.ways = dict[str, Step]()
         self._held = dict[str, frozenset[str]]()
         first = dict[str, str]()
-        order = by_score(self.score)[: WIDTH * 4]
+        order = by_score(self.score)[: width * 4]
         self.read(order)
         for i in order:
             first.setdefault(self.titles[i].lower(), i)
-        self._front = list(first.values())[:WIDTH]
+        self._front = list(first.values())[:width]
         self._covered = {i: roots(self.titles[i]) for i in self._front}
 
     def _begin(self, question: str) -> None:
         """Raise the passages whose titles the question names, of several of one title the most like it in full."""
+        # The bonus of a passage whose title the question names.
+        title_bonus = 0.6
         for title in self._knowledge.link(question, "title"):
             surface = question[title["start"] : title["end"]]
             self.named += [surface] * (surface not in self.named)
             ids = [p["chunk_id"] for p in self._knowledge.passages(doc_ids=title["doc_ids"])]
             highest = max(map(self._like, ids), default=0.0)
             for i in ids:
-                self.score[i] = self.score.get(i, self._rest) + TITLE * self._like(i) / (
+                self.score[i] = self.score.get(i, self._rest) + title_bonus * self._like(i) / (
                     highest + 1e-9
                 )
 
@@ -217,13 +207,15 @@ class Walk:
 
     def best(self, limit: int) -> list[str]:
         """Return the best passages; each further one of an article counts for less."""
+        # How much each further passage of one article loses: a chain needs different documents.
+        same_title = 0.15
         order = by_score(self.score)[: 2 * limit]
         articles = Counter[str]()
         worth = dict[str, float]()
         self.read(order)
         for i in order:
             title = self.titles[i].lower()
-            worth[i] = self.score[i] - SAME_TITLE * articles[title]
+            worth[i] = self.score[i] - same_title * articles[title]
             articles[title] += 1
         return by_score(worth)[:limit]
 
@@ -312,14 +304,20 @@ class Walk:
 
     def step(self) -> int:
         """Take a step from the passages in front; how many passages were reached."""
+        # What a reached passage is worth of: its parent's score, the cover of the linking
+        # sentence, its own, its likeness.
+        parent = 0.6
+        sentence = 0.4
+        passage = 0.3
+        own = 0.3
         reached: dict[str, tuple[float, Step]] = {}
         for target, step in list(self._edges()):
             covered = self._covered[step.parent]
             score = self.score[step.parent]
             in_sentence = self._share(roots(step.sentence), covered)
             in_passage = self._share(self._held[target], covered)
-            led = PARENT * score + SENTENCE * in_sentence + PASSAGE * in_passage
-            worth = TRUST[step.by] * led + OWN * self._like(target)
+            led = parent * score + sentence * in_sentence + passage * in_passage
+            worth = TRUST[step.by] * led + own * self._like(target)
             if worth > reached.get(target, (0.0,))[0]:
                 reached[target] = (worth, step)
         for target, (worth, step) in sorted(reached.items()):
@@ -356,11 +354,13 @@ class Walk:
 
     def _edges(self) -> Iterator[tuple[str, Step]]:
         """Yield the passages that can be reached from those in front, each with its step."""
+        # Passages of one document that are read when one of them is in front.
+        together = 4
         parts = dict[str, list[str]]()
         for passage in self._knowledge.passages(doc_ids=[document_id(i) for i in self._front]):
             parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
         groups = {
-            i: list(dict.fromkeys([i, *parts.get(document_id(i), ())]))[:TOGETHER]
+            i: list(dict.fromkeys([i, *parts.get(document_id(i), ())]))[:together]
             for i in self._front
         }
         every = [i for group in groups.values() for i in group]
@@ -385,6 +385,8 @@ class Walk:
 
     def _sharing(self, parent: str, alike: Sequence[Shared]) -> Iterator[tuple[str, Step]]:
         """Passages that hold a phrase of this one which the question does not, by what they cover of the question."""
+        # Passages looked at that share a phrase.
+        most_alike = 10
         covered = self._covered[parent]
         best = dict[str, tuple[float, Step]]()
         for shared in alike:
@@ -396,7 +398,7 @@ class Walk:
                         best[chunk_id] = (share, step)
         self._load(best)
         covers = {i: self._share(self._held[i], covered) for i in best}
-        for i in by_score(covers)[:ALIKE]:
+        for i in by_score(covers)[:most_alike]:
             if covers[i] > 0:
                 yield i, best[i][1]
 
@@ -407,18 +409,6 @@ TOOL = FunctionTool(
     output_schema=ChainOutput,
     function=search,
 )
-
-
-SUB_QUESTIONS = 2
-"""The most sub-questions of one question."""
-DOCUMENTS, PASSAGES = 6, 3
-"""Documents in front whose sentences are read, and passages of each."""
-COVERED = 0.75
-"""The clearness, 0 to 1, from which a sentence covers a word of the question, so that it is not asked again."""
-BEHIND = 0.04
-"""How much more of the question a sentence must cover for each place that its document ranks below another."""
-HITS = 10
-"""Passages of each of the two searches of a sub-question."""
 
 
 class SubQuestion(NamedTuple):
@@ -441,8 +431,19 @@ def sub_questions(
         knowledge: the base that has them.
         reach: the most passages that may share a name.
     """
-    documents = list(dict.fromkeys(passage["doc_id"] for passage in front))[:DOCUMENTS]
-    passages = [p for p in knowledge.passages(doc_ids=documents) if p["position"] < PASSAGES]
+    # How much more of the question a sentence must cover for each place that its document ranks
+    # below another.
+    behind = 0.04
+    # The clearness, 0 to 1, from which a sentence covers a word of the question, so that it is
+    # not asked again.
+    clear_enough = 0.75
+    # Documents in front whose sentences are read, and passages of each.
+    documents_read = 6
+    passages_each = 3
+    # The most sub-questions of one question.
+    sub_questions = 2
+    documents = list(dict.fromkeys(passage["doc_id"] for passage in front))[:documents_read]
+    passages = [p for p in knowledge.passages(doc_ids=documents) if p["position"] < passages_each]
     ids = [passage["chunk_id"] for passage in passages]
     names = dict[tuple[str, str], set[str]]()
     for link in knowledge.around("links", ids):
@@ -462,9 +463,11 @@ def sub_questions(
     best = dict[str, tuple[float, SubQuestion]]()
     question_key = surface_key(question)
     for (passage, sentence), row in zip(candidates, rows, strict=True):
-        left = [word for word, clearness in zip(words, row, strict=True) if clearness < COVERED]
+        left = [
+            word for word, clearness in zip(words, row, strict=True) if clearness < clear_enough
+        ]
         covered = sum(weight * clearness for weight, clearness in zip(weights, row, strict=True))
-        worth = covered - BEHIND * documents.index(passage["doc_id"])
+        worth = covered - behind * documents.index(passage["doc_id"])
         for name in sorted(
             names.get((passage["chunk_id"], sentence), set())
             | {passage["title"].partition(" (")[0]}
@@ -474,7 +477,7 @@ def sub_questions(
                 best[key] = worth, SubQuestion(" ".join([*left, name]), name, passage, sentence)
     return [
         best[key][1]
-        for key in sorted(best, key=lambda key: (-round(best[key][0], 9), key))[:SUB_QUESTIONS]
+        for key in sorted(best, key=lambda key: (-round(best[key][0], 9), key))[:sub_questions]
     ]
 
 
@@ -486,8 +489,10 @@ def answers(
     ``holds``: whether it has the name; ``gain``: what it says of the question beyond the sentence; ``bm25``, and the
     inverse places of both searches, ``words`` and ``meaning``.
     """
+    # Passages of each of the two searches of a sub-question.
+    hits = 10
     lexical, dense = (
-        knowledge.search(kind, sub_question.query, HITS) for kind in ("words", "meaning")
+        knowledge.search(kind, sub_question.query, hits) for kind in ("words", "meaning")
     )
     passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*dense, *lexical])))
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]

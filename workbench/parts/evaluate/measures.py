@@ -22,7 +22,6 @@ Scores = Mapping[str, Mapping[str, float]]
 Progress = Callable[[str, int, int], None]
 """``progress(name, done, total)``."""
 
-_SEED = 7
 _CONFIDENCE = 0.95
 
 
@@ -126,6 +125,7 @@ def difference(
 def _resampled(
     values: Mapping[str, float], clusters: Mapping[str, str] | None, confidence: float
 ) -> list[float]:
+    seed = 7
     numbers = np.array(list(values.values()))
     if numbers.min() == numbers.max():
         return [percent(numbers[0])] * 2
@@ -139,7 +139,7 @@ def _resampled(
         confidence_level=confidence,
         n_resamples=5_000,
         batch=100,
-        rng=np.random.default_rng(_SEED),
+        rng=np.random.default_rng(seed),
     )
     return [percent(end) for end in result.confidence_interval]
 

@@ -30,9 +30,6 @@ from workbench.settings import Settings
 from workbench.state import Json
 from workbench.tools.scoring import rrf
 
-CUTS = (5, 10, 25)
-_BATCH = 500
-
 
 class Talk(NamedTuple):
     """A conversation that is asked about. ``session_of``: by the id of a turn."""
@@ -102,7 +99,7 @@ def eval_memory(
     conversations: Path,
     questions: Path,
     *,
-    cuts: Sequence[int] = CUTS,
+    cuts: Sequence[int] = (5, 10, 25),
     where: Mapping[str, str] | None = None,
     limit: int | None = None,
     progress: Progress | None = None,
@@ -174,13 +171,14 @@ def index(
     turns: Mapping[str, Sequence[Turn]], model: TextModel, progress: Progress | None = None
 ) -> dict[str, Talk]:
     """Return each conversation, indexed with the vectors of this model."""
+    most_batch = 500
     talks = {}
     total = sum(map(len, turns.values()))
     done = 0
     for name, spoken in turns.items():
         conversation = Conversation(getattr(model, "words", None))
-        for start in range(0, len(spoken), _BATCH):
-            batch = spoken[start : start + _BATCH]
+        for start in range(0, len(spoken), most_batch):
+            batch = spoken[start : start + most_batch]
             for turn, vector in zip(
                 batch, model.array([turn.text for turn in batch]), strict=True
             ):

@@ -46,7 +46,6 @@ from workbench.state import Json
 if TYPE_CHECKING:
     from workbench.session import Workbench
 
-CUTS = (1, 2, 5, 10)
 
 Claim = tuple[float, bool]
 """The probability that a tool gives a finding, and whether its document is a gold one."""
@@ -158,7 +157,7 @@ def eval_retrieval(
     *,
     tools: Sequence[Any] = (),
     parts: Sequence[str] = (),
-    cuts: Sequence[int] = CUTS,
+    cuts: Sequence[int] = (1, 2, 5, 10),
     gold: str = "gold",
     where: Mapping[str, str] | None = None,
     limit: int | None = None,

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from workbench.runs.run import Run
 
-MOST_REPLIES = 20
-"""Replies to one call."""
-
 
 @dataclass(frozen=True)
 class Samples:
@@ -83,6 +80,8 @@ def sample(
         RunError: there is no such call, or it cannot be asked again.
         ModelError: the server failed.
     """
+    # Replies to one call.
+    most_replies = 20
     own_calls = [
         (at, e) for at, e in places(run.tape()).items() if e.kind == "model" and e.name == role
     ]
@@ -91,8 +90,8 @@ def sample(
         for at, e in own_calls
         if "tools" not in e.parts["input"] and not e.value.get("error")
     ]
-    if not 1 <= number <= len(calls) or not 1 <= k <= MOST_REPLIES:
-        reason = f"the run has {len(calls)} calls of {role} that can be asked again; {MOST_REPLIES} times is the most"
+    if not 1 <= number <= len(calls) or not 1 <= k <= most_replies:
+        reason = f"the run has {len(calls)} calls of {role} that can be asked again; {most_replies} times is the most"
         raise RunError(f"Cannot ask call {number} {k} times: {reason}.")
     wb, (place, call) = run._workspace, calls[number - 1]
     request = call.parts["input"]

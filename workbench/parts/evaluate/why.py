@@ -26,12 +26,6 @@ LIMITS: dict[str, tuple[str, ...]] = {
     BEYOND: ("merge_max_characters",),
 }
 """Settings that let a document pass where it was lost, if they are wider."""
-_WIDEST = {
-    "step_top_k": 400,
-    "max_iterations": 6,
-    "merge_max_results": 400,
-    "merge_max_characters": 80_000,
-}
 _DEEP = 1000
 """Places of a ranking that are looked at for a document that no step found."""
 
@@ -85,13 +79,19 @@ def find_mend(
         fork = run.fork(**edits)
         if is_right(fork):
             return change, fork.run_id
+    widest = {
+        "step_top_k": 400,
+        "max_iterations": 6,
+        "merge_max_results": 400,
+        "merge_max_characters": 80_000,
+    }
     settings: Json = {}
     set_here = run._workspace.settings.model_dump() | run.options.get("settings", {})
     while limits := [
-        name for name in LIMITS.get(loss.stage, ()) if settings.get(name, 0) < _WIDEST[name]
+        name for name in LIMITS.get(loss.stage, ()) if settings.get(name, 0) < widest[name]
     ]:
         name = limits[0]
-        settings[name] = min(2 * settings.get(name, set_here[name]), _WIDEST[name])
+        settings[name] = min(2 * settings.get(name, set_here[name]), widest[name])
         fork = run.fork(settings=settings)
         if is_right(fork):
             return _needed(run, settings, fork, is_right)

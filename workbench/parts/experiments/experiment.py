@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 Progress = Callable[[str, int, int], None]
-_CHECKED = 100
-"""One cell in so many is run a second time, alone."""
-_POLL_S = 0.2
 
 
 @property  # type: ignore[misc]
@@ -249,9 +246,10 @@ class Experiment(Results):
 
     def _must_stop(self, began: float) -> bool:
         """Return whether no further cell may begin; a paused experiment waits here."""
+        poll_s = 0.2
         while (state := self._store.experiment()["state"]) == "paused":
             self.tell("paused", f"{self.name} is paused.")
-            time.sleep(_POLL_S)
+            time.sleep(poll_s)
         spent_now = {**self._store.totals(), "seconds": time.monotonic() - began}
         limits = self.spec.budget.model_dump(exclude_none=True)
         return state == "stopped" or any(
@@ -377,7 +375,7 @@ class Experiment(Results):
             wait=False,
         )
 
-    def check(self, share: int = _CHECKED) -> list[str]:
+    def check(self, share: int = 100) -> list[str]:
         """Run one cell in ``share`` a second time, alone, and return the cells whose bytes differ."""
         differing = []
         sample = [row for row in self._cells("done") if row["replayed"]][:: max(1, share)]

@@ -15,9 +15,6 @@ from workbench.views.markup import draw
 from workbench.widgets.panel import CellRoot
 from workbench.widgets.runs import RunTable
 
-_EVERY_S = 2.0
-"""Seconds between two drawings of the table."""
-
 
 class Live(CellRoot):
     """Progress and time left, over the runs of an experiment; a row opens its run, and marked ones are compared.
@@ -73,6 +70,8 @@ class Live(CellRoot):
 
     def tell(self, name: str, done: int, total: int) -> None:
         """Show how many cells have ended, and what the others will take at the pace of those that ran here."""
+        # Seconds between two drawings of the table.
+        every_s = 2.0
         now = time.monotonic()
         ran = done - self._before
         self.bar.max, self.bar.value = max(1, total), done
@@ -81,7 +80,7 @@ class Live(CellRoot):
         self.text.value = self._labels(
             "experiment_progress", name=name, done=done, total=total, left=f"{left:.0f}"
         )
-        if now - self._drawn > _EVERY_S or done == total:
+        if now - self._drawn > every_s or done == total:
             self._drawn = now
             self.table.show()
 

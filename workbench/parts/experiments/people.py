@@ -20,8 +20,6 @@ from workbench.state import Data, Json
 if TYPE_CHECKING:
     from workbench.runs.run import Run
 
-MOST_ERRORS = 0.05
-"""Share of pauses at which a reviewer may act alone where a person would have mattered."""
 NOT_PERSONS = frozenset({"rules", "recording", "threshold", "model"})
 """Who answers when no person does."""
 _COLUMNS = (
@@ -80,7 +78,7 @@ class Pauses(list[Json]):
         """Return what acting alone from this margin on is worth."""
         return {"margin": limit, **self._worth([row["margin"] >= limit for row in self])}
 
-    def threshold(self, share: float = MOST_ERRORS) -> Json:
+    def threshold(self, share: float = 0.05) -> Json:
         """Return the margin from which on to act alone, so that the missed support stays under ``share``.
 
         The bound holds for as many pauses as there are: with fewer than about 60 it is to ask always (``inf``).

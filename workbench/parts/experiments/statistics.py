@@ -19,8 +19,6 @@ SAMPLES = 4_999
 FEWEST = 50
 """Questions, or clusters of them, from which on a bootstrap interval may decide something."""
 _SEED = 7
-_BETS = np.array([-0.45, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.45])
-"""Parts of the capital that are put on a mean; below a half none can be lost whatever mean is bet against."""
 
 
 class Difference(NamedTuple):
@@ -109,7 +107,9 @@ def evidence(values: np.ndarray, mean: float = 0.0) -> np.ndarray:
     Several fixed bets in both directions share the capital. Where the mean is right, wealth passes 1 / a at any time
     with a probability of at most a (Ville; Waudby-Smith and Ramdas 2024).
     """
-    return np.exp(np.cumsum(np.log1p(np.outer(values - mean, _BETS)), axis=0)).mean(axis=1)
+    # Parts of the capital; below a half none can be lost whatever mean is bet against.
+    bets = np.array([-0.45, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.45])
+    return np.exp(np.cumsum(np.log1p(np.outer(values - mean, bets)), axis=0)).mean(axis=1)
 
 
 def confidence_sequence(values: np.ndarray, error: float) -> tuple[float, float]:

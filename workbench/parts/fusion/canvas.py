@@ -42,8 +42,6 @@ VAULT = ".obsidian"
 _ENDS = ("none", "arrow")
 _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
-_DEEPEST = 20
-"""Groups around a node that are named; more have no name that helps."""
 _EMPHASIS = re.compile(r"\*{1,3}|`|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 _NO_ID = "has no id: give it one, a short text that no other has"
 _TWICE = "is there twice, and the first is kept: give this one another id"
@@ -146,9 +144,11 @@ class Canvas:
 
     def around(self, node_id: str) -> list[str]:
         """Return the ids of the groups around a node, the innermost first."""
+        # Groups around a node that are named; more have no name that helps.
+        deepest = 20
         groups = list[str]()
         parent = self.parents.get(node_id)
-        while parent and len(groups) < _DEEPEST:
+        while parent and len(groups) < deepest:
             groups.append(parent)
             parent = self.parents.get(parent)
         return groups

@@ -25,9 +25,6 @@ from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
 from workbench.views.render import Shown
 
-_MOST_ADDED = 10
-"""Results up to which a picture shows them as nodes; a table has them all."""
-
 
 class CanvasFile(Canvas, Shown):
     """A canvas in a file, as ``wb.canvas`` opens it.
@@ -147,7 +144,9 @@ class Worked(Shown):
         return list(work_blocks(self.operation, self.entries, labels_for(self.message)))
 
     def _repr_html_(self) -> str:
-        canvas = self.copy() if len(self.entries) < _MOST_ADDED else self.canvas
+        # Results up to which a picture shows them as nodes; a table has them all.
+        most_added = 10
+        canvas = self.copy() if len(self.entries) < most_added else self.canvas
         return beside(canvas, self.blocks(), labels_for(self.message), -1)
 
     def copy(self) -> Canvas:

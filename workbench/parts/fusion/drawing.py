@@ -24,14 +24,8 @@ from workbench.views.labels import Labels
 from workbench.views.markup import cut, draw, el
 from workbench.views.render import page_html
 
-MOST_DRAWN = 1_000
-"""Nodes and edges that a picture shows; the rest is counted."""
 _SCALE = 0.75
 """Pixels for a unit of the canvas where it is not fitted to a page."""
-_FITTED = 800
-"""Pixels of a page to which it is fitted: text keeps its size, so more of it is seen in a larger picture."""
-_WIDEST = 20_000
-"""Pixels; a browser draws no more."""
 Route = tuple[Data, Sequence[Point]]
 _INK = dict(
     zip(
@@ -44,12 +38,19 @@ _INK = dict(
 
 def drawn(canvas: Canvas, labels: Labels) -> Markup:
     """Return the picture: groups behind, then nodes, then edges; everything in it is text."""
-    nodes = sorted(canvas.nodes.values(), key=lambda node: node["type"] != "group")[:MOST_DRAWN]
+    # Pixels; a browser draws no more.
+    widest = 20_000
+    # Pixels of a page to which it is fitted: text keeps its size, so more of it is seen in a
+    # larger picture.
+    fitted = 800
+    # Nodes and edges that a picture shows; the rest is counted.
+    most_drawn = 1_000
+    nodes = sorted(canvas.nodes.values(), key=lambda node: node["type"] != "group")[:most_drawn]
     if not nodes:
         return el("p", labels("canvas_empty"))
     shown = {node["id"] for node in nodes}
     edges = [e for e in canvas.edges.values() if {e["fromNode"], e["toNode"]} <= shown][
-        :MOST_DRAWN
+        :most_drawn
     ]
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     corners = [
@@ -58,7 +59,7 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
         for end in (0, 1)
     ]
     across = [x for x, _ in corners]
-    unit = max((max(across) - min(across) + 100) / _FITTED, 1 / _SCALE)
+    unit = max((max(across) - min(across) + 100) / fitted, 1 / _SCALE)
     boxes = [_patch(node, unit) for node in nodes]
     routes = list(zip(edges, ways(edges, canvas.nodes, boxes, unit).values(), strict=True))
     words = list(_words(routes, boxes, unit))
@@ -73,7 +74,7 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     picture = draw(
         "canvas.picture",
         name=_counted(canvas, labels),
-        scale=min(_SCALE, _WIDEST / max(wide, high)),
+        scale=min(_SCALE, widest / max(wide, high)),
         frame=(left, top, wide, high),
         nodes=nodes,
         routes=routes,

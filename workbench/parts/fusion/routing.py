@@ -10,13 +10,7 @@ from typing import Any
 from workbench.state import Data
 from workbench.views.drawing import Patch
 
-_APART, _PLACES = 8, 12_000
-"""Pixels between two lanes, and about how many places there are; in a larger picture lanes are farther apart."""
-_TURN, _BESIDE, _OVER = 4, 5, 50
-"""What a turn costs, a piece of a lane that has an edge already, and one that a node covers; any other costs 1."""
 Point = tuple[float, float]
-_SIDES = {"left": (0, 0), "right": (0, 1), "top": (1, 0), "bottom": (1, 1)}
-"""The axis on which an edge leaves a side, and whether that is the far side."""
 _SPANS = (("x", "width"), ("y", "height"))
 
 
@@ -38,6 +32,15 @@ def ways(
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import dijkstra
 
+    # What a turn costs, a piece of a lane that has an edge already, and one that a node covers;
+    # any other costs 1.
+    turn = 4
+    shared = 5
+    over = 50
+    # Pixels between two lanes, and about how many places there are; in a larger picture lanes are
+    # farther apart.
+    lane = 8
+    most_places = 12_000
     middles = np.array(boxes)[:, :2]
     halves = np.array(boxes)[:, 2:] / 2 + 3 * unit
     area = np.array(
@@ -45,7 +48,7 @@ def ways(
     )
     low = area[:, :2].min(axis=0)
     high = (area[:, :2] + area[:, 2:]).max(axis=0)
-    apart = max(_APART * unit, (np.prod(high - low) / _PLACES) ** 0.5)
+    apart = max(lane * unit, (np.prod(high - low) / most_places) ** 0.5)
     low = low - 4 * apart
     shape = np.ceil((high - low) / apart).astype(int) + 4
     places = np.arange(2 * shape.prod()).reshape(*shape, 2)
@@ -53,20 +56,23 @@ def ways(
     down = places[..., 1]
     pieces = [(across[:-1], across[1:]), (down[:, :-1], down[:, 1:]), (across, down)]
     costs = [
-        np.full(piece[0].shape, cost) for piece, cost in zip(pieces, (1, 1, _TURN), strict=True)
+        np.full(piece[0].shape, cost) for piece, cost in zip(pieces, (1, 1, turn), strict=True)
     ]
     corners = (np.ceil((middles + sign * halves - low) / apart).astype(int) for sign in (-1, 1))
     for (left, top), (right, bottom) in zip(*corners, strict=True):
-        costs[0][left - 1 : right, top:bottom] += _OVER
-        costs[1][left:right, top - 1 : bottom] += _OVER
+        costs[0][left - 1 : right, top:bottom] += over
+        costs[1][left:right, top - 1 : bottom] += over
     ends = [np.concatenate([piece[end].ravel() for piece in pieces]) for end in (0, 1)]
     used = set[int]()
+
+    # the axis on which an edge leaves a side, and whether that is the far side
+    sides = {"left": (0, 0), "right": (0, 1), "top": (1, 0), "bottom": (1, 1)}
 
     def ports(node: Data, side: Any) -> dict[int, Point]:
         """Return the places next to a node where edges leave it, and that point of its border; the best first."""
         options = list[tuple[float, int, Point]]()
-        for name in [side] if side in _SIDES else _SIDES:
-            axis, end = _SIDES[name]
+        for name in [side] if side in sides else sides:
+            axis, end = sides[name]
             (at, size), (by, span) = _SPANS[axis], _SPANS[1 - axis]
             border = float(node[at] + end * node[size])
             beside = (border + (14 * end - 7) * unit - low[axis]) / apart
@@ -99,7 +105,7 @@ def ways(
             for place, _ in groupby(divmod(place // 2, shape[1]) for place in reversed(walk))
         ]
         for (i, j), (k, _) in map(sorted, pairwise(at)):
-            costs[int(i == k)][i, j] += _BESIDE
+            costs[int(i == k)][i, j] += shared
         inner = [(float(low[0] + i * apart), float(low[1] + j * apart)) for i, j in at]
         points = [first[walk[-1]], *inner, last[walk[0]]]
         turns = (

@@ -14,10 +14,6 @@ from workbench.ports import Bases
 from workbench.state import Data, Noted, RouteDecision
 from workbench.text import CJK, fold, sentences, stem, terms
 
-LONGEST = 2_000
-"""Characters of a message: whatever is longer was pasted."""
-
-
 SINGLE = ("persona", "name", "current_intent")
 """Sections that hold one memory: a new one takes the place of the one before."""
 
@@ -63,10 +59,12 @@ def read_preferences(message: str) -> tuple[list[Noted], str]:
     >>> [(note["section"], note["about"]) for note in read_preferences("我叫小安，记住我住在成都。")[0]]
     [('name', '小安'), ('facts', '我住在成都')]
     """
+    # Characters of a message: whatever is longer was pasted.
+    longest = 2_000
     notes = list[Noted]()
     rest = list[str]()
     parts = [part for sentence in sentences(message) for part in _CUT.split(sentence)]
-    for clause in parts if len(message) <= LONGEST else []:
+    for clause in parts if len(message) <= longest else []:
         plain = _LEAD.sub("", clause.replace("’", "'"), count=1).strip(" ,，.。!！;；\n")
         # A longer clause was pasted.
         note = None if _QUESTION.search(clause) or len(plain) > 200 else _read(plain)

@@ -444,14 +444,15 @@ def _is_named(speaker: str, squeezed: str, question: str) -> bool:
 
 Span = tuple[int, int]
 """The first and the last day, as ``date.toordinal`` counts them."""
-_AFTER = ((0, 1.0), (3, 0.5), (10, 0.25))
-"""What a turn is worth that comes so many days after those that are asked for: it may still be about them."""
 
 
 def _match(spans: Sequence[Span], day: int | None) -> float:
     """Return 1 for a day that is asked for, less for one soon after."""
+    # What a turn is worth that comes so many days after those that are asked for: it may still be
+    # about them.
+    after = ((0, 1.0), (3, 0.5), (10, 0.25))
     gaps = [max(day - last, 0) for first, last in spans if day and first <= day]
-    return next((share for days_after, share in _AFTER if gaps and min(gaps) <= days_after), 0.0)
+    return next((share for days_after, share in after if gaps and min(gaps) <= days_after), 0.0)
 
 
 def _day(text: str) -> int | None:

@@ -32,8 +32,6 @@ _PERSONAL = re.compile(
     r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE
 )
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
-_EXCERPT, _EPISODES = 120, 2
-"""Characters of a message of an earlier exchange, and how many of these a prompt includes."""
 MOST_NOTED = 8
 """Notes of one message."""
 
@@ -91,6 +89,8 @@ def assembled(
     to the summary, and to exchanges by how well they fit. Of what was archived only that is recalled which shares a
     word with the message.
     """
+    # Earlier exchanges that a prompt includes.
+    most_episodes = 2
     labels = Labels(detect_language(message))
     core = list[Remembered]()
     words = content_stems(message)
@@ -118,7 +118,7 @@ def assembled(
         if entry["id"] in left_out:
             why = "left_out"
         if entry["part"] == "episode" and not why:
-            why = "enough" if shown >= _EPISODES else ""
+            why = "enough" if shown >= most_episodes else ""
             shown += 1
         left -= 0 if why else entry["tokens"]
         entry["kept"], entry["why"] = not why, why
@@ -162,12 +162,14 @@ def prompt_text(state: Data, zh: bool) -> str:
 
 def told_episode(episode: Data, message: str) -> str:
     """Return an exchange in a line, as the requirement has it: of each message the sentence that fits best."""
+    # Characters of a message of an earlier exchange.
+    excerpt = 120
     messages = (
         " ".join(clean(str(episode[part])).split())
         for part in ("user_message", "assistant_message")
     )
     return "- " + " → ".join(
-        cut(best_sentence(sentences(text), message), _EXCERPT) for text in messages
+        cut(best_sentence(sentences(text), message), excerpt) for text in messages
     )
 
 

@@ -44,11 +44,6 @@ if TYPE_CHECKING:
 
     from workbench.parts.memory.ranking import Conversation
 
-_CACHED, _BATCH, _INLINE, _LOOKED_AT = 100, 64, 8, 50
-"""Conversations in memory; exchanges embedded at once, and while a question waits; exchanges of which the similarity is
-looked at."""
-RETRIES_S = (1.0, 2.0, 4.0)
-"""Waits before each new attempt to embed in the background."""
 _PARTS = ("user_message", "assistant_message")
 
 
@@ -117,6 +112,8 @@ class Recalling:
         Of all of a user's where no conversation is named. ``similarity`` is the larger of the cosine of the nearer
         message and the share of the question's words.
         """
+        # Exchanges of which the similarity is looked at.
+        looked_at = 50
         today = datetime.fromisoformat(self.store.time())
         days = self._settings.memory_days
         since = (today - timedelta(days=days)).isoformat() if days else ""
@@ -128,7 +125,7 @@ class Recalling:
                 earlier = episode["user_message_id"] != before and episode["created_at"] >= since
                 if earlier and turn.id not in results:
                     results[turn.id] = _result(episode, message, vector)
-                if len(results) == _LOOKED_AT:
+                if len(results) == looked_at:
                     break
         return [
             row for row in results.values() if row["similarity"] >= self._settings.memory_least
@@ -138,6 +135,8 @@ class Recalling:
         self, message: str, conversation_id: str, user_id: str
     ) -> tuple[_Talk, np.ndarray | None, str]:
         """Return what is in memory, and the vector of the question; without it where the model fails."""
+        # Exchanges embedded while a question waits.
+        inline = 8
         model = ""
         vector = None
         note = "recalled by words alone"
@@ -145,10 +144,7 @@ class Recalling:
             model = self._model.name
             vector = self._model.array([message])[0]
             note = "recalled by words where there is no vector yet"
-            if (
-                len(self.store.unembedded(model, _INLINE + 1, conversation_id, user_id))
-                <= _INLINE
-            ):
+            if len(self.store.unembedded(model, inline + 1, conversation_id, user_id)) <= inline:
                 self.embed(conversation_id, user_id)
             note = ""
         except WorkbenchError as error:  # words do without
@@ -160,6 +156,8 @@ class Recalling:
 
         It is read again where an exchange of it was forgotten, or has a vector since.
         """
+        # Conversations in memory.
+        cached = 100
         # NumPy is loaded at the first question
         from workbench.parts.memory.ranking import Conversation
 
@@ -173,7 +171,7 @@ class Recalling:
         if talk is None or counts != (len(talk.episodes), talk.embedded):
             talk = _Talk(Conversation(self._words if model else None))
         talk.add(self.store.episodes(conversation_id, user_id, talk.last, model))
-        while len(self._held) >= _CACHED:
+        while len(self._held) >= cached:
             del self._held[next(iter(self._held))]
         self._held[key] = talk
         return talk
@@ -199,8 +197,10 @@ class Recalling:
         Raises:
             ModelError: the model does not answer.
         """
+        # Exchanges embedded at once.
+        batch = 64
         done = 0
-        size = _BATCH
+        size = batch
         with self._embedding:
             while new := self.store.unembedded(
                 self._model.name, size, conversation_id, user_id, self._refused
@@ -311,6 +311,8 @@ class MemoryService(Service):
 
     async def _keep_up(self, run_id: str) -> None:
         """Add vectors for new exchanges, and a summary where it is due; no answer waits for it."""
+        # Waits before each new attempt to embed in the background.
+        retries_s = (1.0, 2.0, 4.0)
         from workbench.parts.memory.service import RULES, bring_up  # it brings LangGraph
 
         driver = self._wb._work.driver(run_id)
@@ -320,7 +322,7 @@ class MemoryService(Service):
         user_id = row["user_id"]
         answered = await recalling.keep_up(user_id)
         if not answered and (self._retrying is None or self._retrying.done()):
-            self._retrying = self._wb._work.loop.submit(recalling.keep_up(user_id, RETRIES_S))
+            self._retrying = self._wb._work.loop.submit(recalling.keep_up(user_id, retries_s))
         ports = self._wb._ports(driver)
         async with self._summing:
             begun = time.perf_counter()
@@ -350,8 +352,6 @@ def find_store(wb: Any, run_id: str = "") -> MemoryStore:
 
 
 RULES = "rules"
-_REBUILD_EVERY = 10
-"""Updates after which a summary is made of all messages again."""
 
 
 def keep_noted(memory: Remembering, state: Data, author: str) -> None:
@@ -384,8 +384,10 @@ def due(count: int, covered: int, *, begins: int, window: int, every: int) -> bo
 async def bring_up(context: Context, store: Any, conversation_id: str, user_id: str = "") -> str:
     """Sum up what has left the window of a conversation, if that is due; by whom, or "" where it was not.
 
-    Incremental, and of all messages again at every ``_REBUILD_EVERY``-th time. Where the model fails the rules do it.
+    Incremental, and of all messages again at every tenth time. Where the model fails the rules do it.
     """
+    # Updates after which a summary is made of all messages again.
+    rebuild_every = 10
     settings = context.settings
     window = settings.history_window
     old = store.get_summary(conversation_id)
@@ -396,7 +398,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     stale = old is not None and outdated(old, of_user)
     if not settings.memory_summary or not (stale or due(count, covered, **limits)):
         return ""
-    rebuild = old is None or stale or (old["update_count"] + 1) % _REBUILD_EVERY == 0
+    rebuild = old is None or stale or (old["update_count"] + 1) % rebuild_every == 0
     messages = store.list_messages(conversation_id)[: count - window]
     fresh = messages if rebuild else messages[covered:]
     before = "" if rebuild else old["summary"]

@@ -272,8 +272,6 @@ def code_version(runnable: Any) -> str:
     return digest([type(runnable).__qualname__, *sorted(set(values))])
 
 
-_DEEPEST, _LONGEST = 5, 1000
-"""How far the values are followed that a function finds behind its names; longer containers are data, not settings."""
 _SETTINGS = (str, int, float, bool, BaseMessage, BaseChatModel, BaseTool, type)
 
 
@@ -282,13 +280,15 @@ def reachable(runnable: Any) -> Iterator[Any]:
 
     That is constants, prompts, models, tools and classes. A graph that is called is none of it.
     """
+    # How far the values are followed that a function finds behind its names.
+    deepest = 5
     # they are kept, or another one would get the same id
     seen = dict[int, Any]()
     waiting = [(runnable, 0, "")]
     while waiting:
         value, depth, package = waiting.pop()
         value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value
-        if id(value) in seen or depth > _DEEPEST or isinstance(value, (types.ModuleType, Pregel)):
+        if id(value) in seen or depth > deepest or isinstance(value, (types.ModuleType, Pregel)):
             continue
         seen[id(value)] = value
         if isinstance(value, types.FunctionType):
@@ -332,6 +332,8 @@ def _referenced(function: types.FunctionType) -> list[Any]:
 
 def _inside(value: Any) -> Sequence[Any]:
     """Return what a value executes and holds."""
+    # Longer containers are data, not settings.
+    longest = 1000
     if isinstance(value, ToolNode):
         return list(value.tools_by_name.values())
     if isinstance(value, partial):
@@ -343,7 +345,7 @@ def _inside(value: Any) -> Sequence[Any]:
         return []
     if type(value) in (list, tuple, dict):
         return list(value.values() if isinstance(value, dict) else value)[
-            : _LONGEST if len(value) <= _LONGEST else 0
+            : longest if len(value) <= longest else 0
         ]
     functions = (getattr(value, name, None) for name in ("func", "coroutine", "afunc"))
     if function := next(filter(None, functions), None):

@@ -36,7 +36,6 @@ from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
 _GONE: Any = {"result_id": "", "metadata": {}}
-_MOST_LISTED = 10
 
 
 async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
@@ -238,6 +237,7 @@ class _Assembly:
 
     def _glossary(self) -> str:
         """Return names that sections speak of and none is about, with the first sentence of their documents."""
+        most_listed = 10
         text = fold(" ".join(s["text"] for s in self.sections))
         used = {i for s in self.sections for i in s["sources"]}
         names = {
@@ -254,7 +254,7 @@ class _Assembly:
                 and fold(first.text) not in text
             ):
                 defined.setdefault(fold(title), (title, f"{first.text} [{n}]"))
-        terms = sorted(defined.values())[:_MOST_LISTED]
+        terms = sorted(defined.values())[:most_listed]
         return "\n".join(self._term(title, sentence) for title, sentence in terms)
 
     def _term(self, title: str, text: str) -> str:

@@ -198,9 +198,6 @@ def _measures(sections: Sequence[SectionContent]) -> Json:
 
 # whether a text answers a question: the words, names and conditions that it must speak of
 
-PASS_SHARE, COVERED = 0.6, 0.5
-"""The share of keywords that must be covered, and how much of one a text must say, by its words or their meaning."""
-
 
 class Validation(ToolOutput):
     """What a text says of what was asked; as a tool's output without ``results``: nothing new was found."""
@@ -228,6 +225,10 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
     >>> validate({"names": [], "words": ["建造者"], "conditions": []}, "盐仓由沈万和建造。").passed
     True
     """
+    # The share of keywords that must be covered, and how much of one a text must say, by its
+    # words or their meaning.
+    pass_share = 0.6
+    clear_enough = 0.5
     folded = fold(text)
 
     def names(*writings: str) -> bool:
@@ -242,7 +243,7 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
                 *(shares_said(word, [text], base)[0] for base in bases),
                 0.0,
             )
-            >= COVERED
+            >= clear_enough
         )
 
     by_keyword = {name["name"]: names(name["name"], name["surface"]) for name in reading["names"]}
@@ -260,7 +261,7 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
         covered=covered,
         missing=[keyword for keyword, present in by_keyword.items() if not present],
         coverage=share,
-        passed=bool(text.strip()) and share >= PASS_SHARE and has_names,
+        passed=bool(text.strip()) and share >= pass_share and has_names,
     )
 
 

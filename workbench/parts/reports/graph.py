@@ -152,9 +152,6 @@ async def _outlined(
 
 # where a person decides: to respond to the outline asks for one more section
 
-_MOST_PIECES = 12
-"""Pieces that a search adds to a section."""
-
 
 class SectionEdit(Strict):
     """A section of an edited outline; a new one needs no id."""
@@ -233,6 +230,8 @@ async def _one_more(
     state: ConversationState, runtime: Runtime[Context], wish: str, who: str
 ) -> Json:
     """Search for a section that a person wishes, and return the outline with it: it is asked about again."""
+    # Pieces that a search adds to a section.
+    most_pieces = 12
     context = runtime.context
     before = Plan.load(state["plan"])
     records = list[ExecutionRecord]()
@@ -257,7 +256,7 @@ async def _one_more(
     searched = [
         r for results in gather(records, context.runs, state["run_id"]).values() for r in results
     ]
-    pieces = [r for r in searched if r["source_type"] == "chunk"][:_MOST_PIECES]
+    pieces = [r for r in searched if r["source_type"] == "chunk"][:most_pieces]
     [section] = by_aspect([wish], "", pieces, dated_bases(context, state))
     outline = state["outline"]
     merged = merged_evidence(state)

@@ -17,16 +17,16 @@ from workbench.state import Data, Evidence, ReportOutline, RetrievalResult, Sect
 from workbench.text import CJK
 from workbench.tools.scoring import shares_said
 
-ENOUGH, ACROSS = 0.5, 0.4
-"""A text is about what it says at least so much of, by what words mean: in the same language, and in another."""
-
 
 def enough(phrase: str, texts: Sequence[str], bases: Bases) -> list[float]:
     """Return how much of a phrase each text says, by what words mean in the best base; 0 for too little."""
+    # A text is about what it says at least so much of: in the same language, and in another.
+    within = 0.5
+    across = 0.4
     chinese = bool(CJK.search(phrase))
     by_base = [shares_said(phrase, texts, base) for base in bases]
     return [
-        max(rows) * (max(rows) >= (ENOUGH if bool(CJK.search(text)) == chinese else ACROSS))
+        max(rows) * (max(rows) >= (within if bool(CJK.search(text)) == chinese else across))
         for text, *rows in zip(texts, *by_base, strict=True)
     ]
 

@@ -32,8 +32,6 @@ from workbench.text import CJK, detect_language, fold, sentences, terms, titled,
 
 _SECTIONS, _CLAIMS = 12, 40
 """Most sections of an outline, and claims of a batch."""
-_MOST_SHOWN, _PIECE = 30, 500
-"""Pieces of evidence in the prompt of an outline, and characters of one."""
 _DROPPED = re.compile(
     r"!\[[^\[\]]*\]\([^()]*\)|</?[a-zA-Z!][^<>]{0,200}>|(?<=\d\])\([^()\s]*\)"
     r"|^[ \t]*(?:`{3,}|~{3,}).*$|^(?: {4}|\t)[ \t]*",
@@ -116,11 +114,14 @@ async def outlined_by_model(
     Args:
         context: the ports.
         question: what the report is on.
-        results: the evidence, of which the first ``_MOST_SHOWN`` pieces are shown, each cut short.
+        results: the evidence, of which the first pieces are shown, each cut short.
         aspects: what the plan asked for.
     """
+    # Pieces of evidence in the prompt of an outline, and characters of one.
+    most_shown = 30
+    longest = 500
     short: Any = [
-        {**piece, "evidence": piece["evidence"][:_PIECE]} for piece in results[:_MOST_SHOWN]
+        {**piece, "evidence": piece["evidence"][:longest]} for piece in results[:most_shown]
     ]
 
     def problems(form: Outlined) -> list[str]:
@@ -431,11 +432,15 @@ def _fitting(texts: Sequence[str], max_tokens: int) -> list[list[str]]:
     return groups
 
 
-STRATEGIES: Mapping[str, Callable[[Sequence[str], int], list[list[str]]]] = {
-    "collapse": _fitting,
-    "refine": lambda texts, _: [[*texts[:2]], *([text] for text in texts[2:])],
-    "tree": lambda texts, _: [[*texts[n : n + 2]] for n in range(0, len(texts), 2)],
-}
+def _first_two(texts: Sequence[str], _: int) -> list[list[str]]:
+    return [[*texts[:2]], *([text] for text in texts[2:])]
+
+
+def _pairs(texts: Sequence[str], _: int) -> list[list[str]]:
+    return [[*texts[n : n + 2]] for n in range(0, len(texts), 2)]
+
+
+STRATEGIES = {"collapse": _fitting, "refine": _first_two, "tree": _pairs}
 
 
 # a section without a model: sentences of its evidence, grouped by document, each with its mark

@@ -19,6 +19,7 @@ import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -51,11 +52,11 @@ _MOST_ROWS = 1_000
 _STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _FINAL = {"done", "review", "error"}
 _STATUS: Mapping[type[WorkbenchError], int] = {
-    errors.UnknownKnowledge: 404,
-    errors.UnknownRun: 404,
-    errors.NotPaused: 409,
-    errors.WorkspaceBusy: 409,
-    errors.InvalidAnswer: 422,
+    errors.UnknownKnowledge: HTTPStatus.NOT_FOUND,
+    errors.UnknownRun: HTTPStatus.NOT_FOUND,
+    errors.NotPaused: HTTPStatus.CONFLICT,
+    errors.WorkspaceBusy: HTTPStatus.CONFLICT,
+    errors.InvalidAnswer: HTTPStatus.UNPROCESSABLE_ENTITY,
 }
 """Any other error of the workbench is 400."""
 _COLLECTED = ("rag_runs", "combined_context", "retrieval_merged")

@@ -17,9 +17,6 @@ from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store
 if TYPE_CHECKING:
     import numpy as np
 
-_OLD_VERSIONS = timedelta(minutes=10)
-"""How long older versions stay: another process may be reading one."""
-
 
 class Lance(Store):
     """The LanceDB table of one base: an open one stays at the version at which it was opened."""
@@ -97,7 +94,8 @@ class Lance(Store):
     def compact(self) -> None:
         """Join what many writes left in many files, and drop what is older."""
         if self._table is not None:
-            self._table.optimize(cleanup_older_than=_OLD_VERSIONS)
+            # another process may be reading an older version
+            self._table.optimize(cleanup_older_than=timedelta(minutes=10))
 
     def remove(self) -> None:
         """Delete the table."""

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     import psycopg
 
 
-_CREATING = 0x776F726B  # any number, as long as every workbench takes the same lock
-
-
 class PostgresConversations(SqlConversations):
     """Conversations in PostgreSQL.
 
@@ -38,7 +35,8 @@ class PostgresConversations(SqlConversations):
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "bytes": "BYTEA",
     }
-    _exclusive = f"SELECT pg_advisory_xact_lock({_CREATING})"
+    # any number, as long as every workbench takes the same lock
+    _exclusive = f"SELECT pg_advisory_xact_lock({0x776F726B})"
 
     def __init__(self, dsn: str, now: Callable[[], datetime] | None = None):
         super().__init__(now)
