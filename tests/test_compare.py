@@ -53,7 +53,9 @@ def test_a_run_beside_itself_and_its_replay_shows_nothing(wb: Workbench) -> None
         assert {change for piece in found.evidence for change in piece["changes"]} == {"same"}
         assert {change for claim in found.claims for change in claim["changes"]} == {"shared"}
         assert all(row["same"] for row in [*found.steps, *found.decisions])
-        assert "No difference" in str(found) and f"Evidence · {len(found.evidence)} the same" in str(found)
+        assert "No difference" in str(found) and f"Evidence in the context · {len(found.evidence)} the same" in str(
+            found
+        )
         assert "A = B" in str(found) and run.answer.split(" [")[0][2:40] in str(found), "an answer is shown whole"
 
 
@@ -235,12 +237,14 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     beside, statistics = wb.compare(run, run).to_dict()["cost"][0], run.state["merged"]["statistics"]
     assert {name: beside[name] for name in told} == told
     assert told["found"] == len(evidence_of) == statistics["total_retrieved"]
-    assert told["evidence"] == len(run.evidence) == statistics["total_evidence_count"]
+    assert told["evidence"] == sum(p["why"] != "duplicate" for p in evidence_of) == statistics["after_dedup"]
     assert told["in_prompt"] == statistics["used"] == sum(p["in_prompt"] for p in evidence_of)
     assert told["cited"] == sum(p["fate"] == "cited" for p in evidence_of)
     assert labels("answer_sources", n=told["cited"]) in words(answer(document, labels).html)
-    assert labels("evidence_kept", **told) in words(evidence(evidence_of, told, labels).html)
-    assert labels("evidence", n=told["evidence"], used=told["in_prompt"]) in places["page"]
+    counted = [f"{told[n]} {word}" for n, word in (("found", "returned"), ("evidence", "distinct"))]
+    counts = " · ".join([*counted, f"{told['in_prompt']} in the context", f"{told['cited']} cited"])
+    places["evidence"] = words(evidence(evidence_of, told, labels).html)
+    assert [name for name, text in places.items() if counts not in text] == []
     return told
 
 
@@ -296,15 +300,14 @@ def test_what_an_unfinished_run_has_not_reached_is_open(wb: Workbench) -> None:
     assert "to be decided again" in text
 
 
-def test_only_what_is_shown_is_counted_as_different(wb: Workbench) -> None:
+def test_only_what_was_in_the_context_is_compared(wb: Workbench) -> None:
     run = done(wb, QUESTION)
     first = run.plans[0]["plan"]
     step = first.steps[0]
-    found = wb.compare(run, run.fork(plan=first.replace(step.step_id, top_k=3)))
-    moved = [row for row in found.evidence if row["changes"] == ["moved"]]
-    same = len(found.evidence) - len(moved)
-    assert moved and all(side["score"] < 0.005 for row in moved for side in row["sides"])
-    text = str(found)
-    assert "the evidence differs only in pieces that scored below 0.01" in text
-    assert f"Evidence · {same} the same" in text and " moved" not in text
+    fork = run.fork(plan=first.replace(step.step_id, top_k=3))
+    found = wb.compare(run, fork)
+    for side, each in enumerate((run, fork)):
+        used = each.to_dict()["figures"]["in_prompt"]
+        assert sum(row["sides"][side] is not None for row in found.evidence) == used < len(each.evidence)
+    assert "Evidence in the context · " in str(found)
     assert [row["step_id"] for row in found.steps if not row["same"]] == [step.step_id], "the others found the same"

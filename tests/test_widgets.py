@@ -197,7 +197,7 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     done.chosen = A
     assert not done.fields.fields["objective"].control.widget.disabled and "ValueError: no" in done.list.picture.rows[B]
     put(done, "objective", "otherwise")
-    assert "edited" in done.list.picture.rows[A] and "5 found" not in done.list.picture.rows[A]
+    assert "edited" in done.list.picture.rows[A] and "5 returned" not in done.list.picture.rows[A]
     running = editor(document(status="running", point=None), editable=False)
     running.bar.press("add")
     running.list.press("remove", A)

@@ -71,7 +71,8 @@ class Side:
 
     @cached_property
     def pieces(self) -> dict[Identity, Json]:
-        """Return the evidence by identity: rank, score, and the steps that found it."""
+        """Return what the answer was written from, by identity: rank, score, and the steps that found it."""
+        used = run_document(self.run)["figures"]["in_prompt"]
         found_by = dict[Identity, list[Json]]()
         last = last_records(self.run.records)
         for step_id, results in self.run._results_by_step().items():
@@ -91,7 +92,7 @@ class Side:
                 "found_by": found_by.get(identity(result), []),
                 "result": result,
             }
-            for rank, result in enumerate(self.run.evidence, 1)
+            for rank, result in enumerate(self.run.evidence[: used or None], 1)
         }
 
     @cached_property

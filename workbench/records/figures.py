@@ -30,9 +30,9 @@ class Figures(TypedDict):
     ``total_s``: while any node of the graph was at work; waiting for a person, and what the tape answered, not at all.
     ``phases``: the seconds of each (``timeline.phases``), which add up to it.
     ``calls``: attempts at steps that this run made; ``saved_calls``: those that the tape of another run answered, and
-    ``saved_s`` how long these had taken when they were made. ``found``: what the steps found, doubles and all;
-    ``evidence``: distinct pieces, after the merge those that it kept; ``in_prompt``: those that fitted the prompt;
-    ``cited``: those that the answer cites, its sources. ``passes``: of execute and reflect. ``statements``: of the
+    ``saved_s`` how long these had taken when they were made. ``found``: what the steps returned, doubles and all;
+    ``evidence``: the distinct pieces of these; ``in_prompt``: those that fitted the prompt; ``cited``: those that the
+    answer cites, its sources. ``passes``: of execute and reflect. ``statements``: of the
     answer; ``citation_recall``: the share of them that their sources support whole; ``citation_precision``: the share
     of citations that support their statement, wholly or in part; both None where there is nothing to count.
     """
@@ -65,7 +65,6 @@ def figures(document: Data) -> Figures:
         for name, spans in phases(log, records).items()
     }
     ended = [r for r in last_records(records).values() if r["status"] in ENDED_WELL]
-    evidence = len(document.get("evidence") or [])
     return Figures(  # type: ignore[typeddict-item]
         total_s=round(sum(worked.values()), 6),
         phases={name: round(seconds, 6) for name, seconds in worked.items()},
@@ -75,7 +74,7 @@ def figures(document: Data) -> Figures:
         found=statistics.get(
             "total_retrieved", sum(r["output_summary"]["evidence_count"] for r in ended)
         ),
-        evidence=evidence,
+        evidence=statistics.get("after_dedup", len(document.get("evidence") or [])),
         in_prompt=statistics.get("used", 0),
         cited=len({citation["n"] for citation in document.get("citations") or []}),
         passes=reflections[-1]["current_iteration"] if reflections else 0,

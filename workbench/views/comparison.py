@@ -132,20 +132,15 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
     counts = Counter[str]()
     rows = list[Data]()
     kinds = set[str]()
-    faint = 0
     for row in document[name]:
         kind = _kind(row)
         same = kind in _SAME and not row.get("text_differs")
-        if not same and name == "evidence" and all(s["score"] < 0.005 for s in row["sides"] if s):
-            faint += 1
-            continue
         counts[kind] += 1
         if not same or name == "claims":
             rows.append(row)
             differs = "open" if kind == "open" else "other"
             kinds.add("same" if same else differs)
-    equal = "faint" if faint else "same"
-    state = min(kinds, key=("other", "open", "same").index, default=equal)
+    state = min(kinds, key=("other", "open", "same").index, default="same")
     if name == "evidence":
         rows.sort(key=lambda row: _ORDER.index(_kind(row)))
     letters = LETTERS[: len(document["runs"])]
@@ -167,7 +162,6 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
         )
         cells.append((sides[0],) if single else (*about, *sides))
     notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
-    notes += [labels("beside_faint", n=faint)] if faint else []
     summary = labels("comma").join(
         labels(f"count_{_of_two(kind, document)}", n=counts[kind])
         for kind in _ORDER
@@ -177,7 +171,7 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
     return (
         state,
         summary,
-        clipped(title, heads, cells, notes=notes) if rows or faint else Lines([(title, "dim")]),
+        clipped(title, heads, cells, notes=notes) if rows else Lines([(title, "dim")]),
     )
 
 
@@ -198,7 +192,10 @@ _PARTS = {"claims": "claim", "evidence": "piece", "steps": "step", "decisions": 
 _COUNTS = (
     "statements",
     "citation_recall",
+    "found",
     "evidence",
+    "in_prompt",
+    "cited",
     "calls",
     "saved_calls",
     "tokens",
@@ -214,7 +211,7 @@ def _figures(document: Data, labels: Labels) -> Block:
     """
     costs = document["cost"]
     lines = [
-        (name, labels(f"beside_{name}"), [cost[name] or 0 for cost in costs]) for name in _COUNTS
+        (name, labels(f"metric_{name}"), [cost[name] or 0 for cost in costs]) for name in _COUNTS
     ]
     for phase in dict.fromkeys(name for cost in costs for name in cost["phases"]):
         title = phase_name(phase, labels)

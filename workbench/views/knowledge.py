@@ -60,7 +60,7 @@ class Around:
         )
 
     def places(self) -> dict[str, tuple[float, float]]:
-        """Return the place of each entity in the picture; the same for the same graph."""
+        """Return the place of each entity: what several are related to in the middle, the rest around them."""
         import networkx
         import numpy
 
@@ -71,11 +71,12 @@ class Around:
         )
         if not graph:
             return {}
-        if len(graph) <= 40:
-            spread = networkx.kamada_kawai_layout(graph)
-        else:  # it would take seconds
-            spread = networkx.spring_layout(graph, k=2 / len(graph) ** 0.5, seed=7)
-        points = numpy.array([*spread.values()])
+        rim: Any = [i for i in networkx.dfs_preorder_nodes(graph) if graph.degree(i) < 2]
+        around: Any = networkx.circular_layout(rim)
+        spread = networkx.spring_layout(
+            graph, pos=around or None, fixed=rim or None, k=0.4, seed=7
+        )
+        points = numpy.array([*spread.values()])[:, ::-1]
         low = points.min(axis=0)
         high = points.max(axis=0)
         size = numpy.array([_WIDTH, min(_HEIGHT, 100 + 40 * len(graph))])

@@ -19,7 +19,7 @@ from workbench.views.labels.sentences import (
     reviewer_name,
     savings_text,
 )
-from workbench.views.markup import cut, step_name
+from workbench.views.markup import cut, draw, step_name
 from workbench.views.render import page_html
 from workbench.views.review import (
     needs_text,
@@ -84,11 +84,12 @@ def _head(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def run_facts(document: Data, labels: Labels) -> list[str]:
-    """Return the knowledge base, the dates, the duration, and the calls that the tape saved."""
+    """Return the knowledge base, the dates, the duration, the calls that the tape saved, and the counts of evidence."""
     figures = document["figures"]
     facts = [document["kb_prefix"], as_of_text(document, labels) if document.get("as_of") else ""]
     facts.append(duration_text(figures, labels) if document["log"] else "")
     facts.append(savings_text(figures, labels) if figures["saved_calls"] else "")
+    facts.append(draw("parts.counted", labels, figures=figures))
     return list(filter(None, facts))
 
 
@@ -208,13 +209,11 @@ def _evidence(document: Data, labels: Labels) -> Iterator[Block]:
             score_text(piece["score"]),
             ", ".join(piece["tools"]),
         )
-        for piece in document["evidence"]
+        for piece in document["evidence"][: document["figures"]["in_prompt"] or None]
     ]
     if rows:
-        figures = document["figures"]
-        title = labels("evidence", n=figures["evidence"], used=figures["in_prompt"])
         yield clipped(
-            title,
+            labels("evidence_title"),
             columns(labels, ":number", "piece", "score:number", "found_by"),
             rows,
             opened=False,

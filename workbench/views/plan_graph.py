@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import Data, ExecutionRecord, Json
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
-from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds, seconds_text
+from workbench.views.labels import SIGNS, Labels, labels_for, seconds_text
 from workbench.views.labels.sentences import reason_text
 from workbench.views.markup import Picture, draw, family, step_name
 from workbench.views.plan import PlanView
@@ -61,10 +61,7 @@ def _box(view: PlanView, step: PlanStep, name: str) -> Box:
     labels = view.labels
     status = view.status(step)
     record = view.last.get(step.step_id)
-    fact = view.facts(step)[0] if view.live.get(step.step_id) != 0 else ""
-    if record and status in (*ENDED_WELL, "recorded"):
-        pieces = labels("step_found", n=record["output_summary"].get("evidence_count", 0))
-        fact = f"{pieces} · {milliseconds(record['duration_ms'])}"
+    fact = " · ".join(view.facts(step)[: 1 + (status in ENDED_WELL)])
     sign = SIGNS.get(status, "·")
     shown = f"{sign} {view.word(step)}"
     under = shown if fact in shown else f"{shown} · {fact}"

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, span_ms, work_ticks
 from workbench.state import Data, Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, Legend, sheet, short
-from workbench.views.labels import Labels, milliseconds, percent
+from workbench.views.labels import Labels
 from workbench.views.labels.sentences import phase_name
 from workbench.views.markup import Picture, draw, step_name
 
@@ -22,7 +22,7 @@ _SIGNS = (
     ("waiting", "▮", "person-fill"),
     ("stopped", "▯", "idle"),
     ("from_tape", "▥", "idle"),
-    ("at_once", "∥", "dim"),
+    ("at_once", "⇉", "dim"),
 )
 """Looks of bars besides their share of the time: sign, colour."""
 
@@ -64,15 +64,14 @@ def when(
 def _drawn(
     segments: Sequence[Bar], labels: Labels, page: bool = False
 ) -> tuple[Body, str, Legend]:
-    """Draw the lanes below each other: name, track, facts; name the slowest node, and explain the signs.
+    """Draw the lanes below each other: name, track, facts; name the slowest step or node, and explain the signs.
 
     A page of up to 12 attempts has lanes for their sub-steps.
     """
     total = span_ms(segments) or 1.0
     lanes = [*_lanes(segments, labels, page and len(attempts(segments)) <= 12)]
     gaps = [bar for bar in segments if bar.kind in GAPS]
-    phases = [lane for lane in lanes if lane.bars[0].kind == "phase"]
-    worked = sum(lane.took for lane in phases)
+    worked = sum(lane.took for lane in lanes if lane.bars[0].kind == "phase")
     look = {"total": total, "page": page}
     axis = draw("timeline.axis", ticks=work_ticks(total, 4), gaps=gaps, **look)
     rows = dict[str, Markup]()
@@ -84,12 +83,8 @@ def _drawn(
     looks = {"from_tape" if bar.replayed else bar.kind for bar in segments}
     looks |= {"at_once" for lane in lanes if lane.at_once}
     legend = [(sign, ink, labels(look)) for look, sign, ink in _SIGNS if look in looks]
-    if not phases:
-        return body, "", legend
-    slowest = max(phases, key=lambda lane: lane.took)
-    share = labels("share_of_time", share=percent(slowest.took / worked))
-    took = f"{slowest.name} · {milliseconds(slowest.took)} · {share}"
-    return body, labels("slowest", what=took), legend
+    slowest = draw("timeline.slowest", labels, lanes=lanes, worked=worked).unescape()
+    return body, slowest, legend
 
 
 def _lanes(segments: Sequence[Bar], labels: Labels, subs: bool) -> Iterator[Lane]:
