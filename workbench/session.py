@@ -104,7 +104,9 @@ class Workbench(Extended):
             raise
         try:
             for name, made_by in paths("services").items():
-                self._services[name] = load(made_by)(self)
+                service = load(made_by)
+                if service.is_wanted(settings):
+                    self._services[name] = service(self)
         except BaseException:
             self._work.close()
             raise

@@ -13,16 +13,15 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import convert_to_messages
 
-from workbench.errors import ModelError, RunError
-from workbench.models.chat import IN_WORDS, Limits, call_model, reply_text, strict
+from workbench.errors import RunError
+from workbench.models.chat import IN_WORDS, Limits, call_model, reply_text
 from workbench.parts.evaluate.answers import grades, judged_texts, marks_left_out, normal
 from workbench.records.tape import places
-from workbench.state import Data, Json
+from workbench.state import Data
 from workbench.text import clean
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def sample(
     Args:
         run: an ended run.
         role: whose call: planner, reflector, writer, or another that fills in a form.
-        k: replies, with the one that the run has; the server is asked once where it takes ``n``.
+        k: replies, with the one that the run has.
         number: of its calls, from 1.
         choose: ``vote`` (how many say the same, then how far they cite the same), ``judge`` or the name of a model
             (faithful and correct by that judge, then by vote), or a function of a run whose highest value wins.
@@ -114,47 +113,16 @@ def sample(
 async def _replies(
     model: Any, request: Data, k: int, temperature: float | None, limits: Limits
 ) -> list[str]:
-    """Return ``k`` replies: from one request where the server takes ``n``, else from ``k`` at the same time."""
+    """Return ``k`` replies, asked for at the same time; a form is asked for in words, which every server takes."""
     messages = convert_to_messages([tuple(message) for message in request["messages"]])
-    schema = request.get("schema")
-    in_words = (
-        [*messages, *convert_to_messages([("human", IN_WORDS + json.dumps(schema))])]
-        if schema
-        else messages
-    )
-    json_schema = {"name": "reply", "schema": strict(schema), "strict": True}
-    form: Json = (
-        {"response_format": {"type": "json_schema", "json_schema": json_schema}} if schema else {}
-    )
+    if schema := request.get("schema"):
+        messages += convert_to_messages([("human", IN_WORDS + json.dumps(schema))])
     options = {} if temperature is None else {"temperature": temperature}
 
-    async def ask(prompt: Sequence[Any], **more: Any) -> list[str]:
-        generated = (await model.agenerate([list(prompt)], **options, **more)).generations[0]
-        return [clean(reply_text(generation.message)) for generation in generated]
+    async def ask() -> str:
+        return clean(reply_text(await model.ainvoke(messages, **options)))
 
-    failed: ModelError | None = None
-    texts = list[str]()
-    native = hasattr(model, "openai_api_base")
-    ways: list[tuple[int, Sequence[Any], Json]] = (
-        [(k, messages, form), (1, messages, form)] if native else []
-    )
-    for count, prompt, more in [*ways, (1, in_words, {})]:
-        left = k - len(texts)
-        if left < 1 or (count > left):
-            continue
-        more = {**more, "n": count} if count > 1 else more
-        try:
-            each = [
-                call_model(model, partial(ask, prompt, **more), limits)
-                for _ in range(left if count == 1 else 1)
-            ]
-            texts += [text for group in await asyncio.gather(*each) for text in group]
-        except ModelError as error:
-            # the server takes no ``n``, or no schema: it is asked in another way
-            failed = error
-    if len(texts) < k and failed:
-        raise failed
-    return texts[:k]
+    return await asyncio.gather(*(call_model(model, ask, limits) for _ in range(k)))
 
 
 def _votes(runs: Sequence[Run], counts: Sequence[int]) -> Iterator[tuple[float, ...]]:
