@@ -112,8 +112,6 @@ FORKED = (
 )
 RUNS_IN_MEMORY = 50
 """How many runs stay in memory after their work, for late listeners; of those that leave nothing, how many at all."""
-_POLL_S = 0.1
-_PATIENCE_S = 10.0
 _ENDED = ("done", "failed", "cancelled")
 HINTS = {
     "interrupted": " Its process died; continue with `resume`, without an answer.",
@@ -138,6 +136,9 @@ class Work:
         stores: closed after the last work.
         lease: says that this process lives.
     """
+
+    _poll_s = 0.1
+    _patience_s = 10.0
 
     def __init__(
         self,
@@ -167,7 +168,7 @@ class Work:
         """Stop what runs (it stays resumable), close the stores and ``also``, and release the lease."""
         for live in list(self._live.values()):
             _stop(live)
-        self.loop.settle(_PATIENCE_S)
+        self.loop.settle(self._patience_s)
         self.stores.close()
         for closing in also:
             self.loop.call(closing)
@@ -258,7 +259,7 @@ class Work:
                 if live is not None and live.work is not None:
                     await self._await_work(live, live.work)
                 while self.status(run_id) == "running":  # in another process
-                    await asyncio.sleep(_POLL_S)
+                    await asyncio.sleep(self._poll_s)
         except TimeoutError:
             raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s.") from None
 
@@ -408,13 +409,13 @@ class Work:
             return
         if run_id in self._live:
             _stop(self._live[run_id])
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + self._patience_s
         while self.holder(run_id) and not self._at_rest(run_id):
             if time.monotonic() > until:
                 raise WorkspaceBusy(
                     f"Run {run_id} is cancelled, but not at rest yet. {self._taken_by(driver.runs.get(run_id))}"
                 )
-            time.sleep(_POLL_S)
+            time.sleep(self._poll_s)
         if driver.runs.is_cancelled(run_id):
             driver.runs.let_go(run_id, "cancelled")
 
@@ -503,7 +504,7 @@ class Work:
     async def _heed(self, driver: Driver, live: Live) -> None:
         """Stop the work when the run is cancelled, in any process."""
         while not driver.runs.is_cancelled(live.run_id):
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(self._poll_s)
         if live.work is not None:
             live.work.cancel()
 

@@ -99,8 +99,6 @@ computed is there for the next one.
 
 _VERSION = 18
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
-_CACHE_MB = 128
-"""Pages that SQLite caches: names come in no order, and each goes to a page of its own."""
 _GRAPH = ("entities", "relations", "mentions", "names", "communities", "homes")
 
 
@@ -158,7 +156,9 @@ class Addition:
         self, documents: Iterable[Document], reading: Reading, paths: Sequence[Path]
     ) -> AddReport:
         """Add these documents, which were read from these paths."""
-        self._index.write_much(_CACHE_MB)
+        # of pages that SQLite caches: names come in no order, and each goes to a page of its own
+        cache_mb = 128
+        self._index.write_much(cache_mb)
         count = 0
         for count in self._spool.take(documents):
             self._progress("read", count, 0)

@@ -38,7 +38,7 @@ _HIDDEN = "hidden, by the dot before its name"
 _OUTSIDE = "a link out of the folder, which is not followed: give that file itself"
 _LINKED = "a link to a folder, which is not followed: give that folder itself"
 _PART = 2**20
-_AT_MOST = f"at most {LONGEST // 2**20} MB: cut it into several documents"
+_AT_MOST = f"at most {LONGEST >> 20} MB: cut it into several documents"
 _BINARY = (
     b"%PDF-",
     b"\x89PNG",

@@ -104,8 +104,6 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
 
 # --- The walk: where chains begin, how one passage leads to others, which passages answer together ---
 
-TRUST = {"title": 1.0, "phrase": 0.7}
-"""How far a link is trusted: a named title, a phrase that both hold."""
 HUB = 60
 """A title or a phrase that more than so many passages hold leads nowhere."""
 
@@ -310,6 +308,8 @@ class Walk:
         sentence = 0.4
         passage = 0.3
         own = 0.3
+        # How far a link is trusted: a named title, a phrase that both hold.
+        trust = {"title": 1.0, "phrase": 0.7}
         reached: dict[str, tuple[float, Step]] = {}
         for target, step in list(self._edges()):
             covered = self._covered[step.parent]
@@ -317,7 +317,7 @@ class Walk:
             in_sentence = self._share(roots(step.sentence), covered)
             in_passage = self._share(self._held[target], covered)
             led = parent * score + sentence * in_sentence + passage * in_passage
-            worth = TRUST[step.by] * led + own * self._like(target)
+            worth = trust[step.by] * led + own * self._like(target)
             if worth > reached.get(target, (0.0,))[0]:
                 reached[target] = (worth, step)
         for target, (worth, step) in sorted(reached.items()):

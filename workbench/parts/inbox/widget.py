@@ -21,10 +21,6 @@ from workbench.views.render import display_data
 from workbench.widgets.panel import CellRoot, Event, Pick, display_if, labels_in
 from workbench.widgets.review import primary
 
-MAX_ROWS = 100
-"""The number of runs that are listed at most."""
-_EVERY_S = 1.0
-
 
 def inbox(wb: Any, *, lang: str | None = None) -> Inbox:
     """Return everything that waits for a person, over all runs, newest first: open, approve or stop it there.
@@ -44,8 +40,12 @@ class Inbox(CellRoot):
     Attributes:
         picked: the id of the run that has buttons.
         below: the bench of the run that was opened.
+        most_rows: the number of runs that are listed at most.
+        every_s: seconds between two looks.
     """
 
+    most_rows = 100
+    every_s = 1.0
     picked = traitlets.Unicode("")
 
     def __init__(self, wb: Any, lang: str | None = None):
@@ -97,7 +97,7 @@ class Inbox(CellRoot):
             labels,
             datetime.now(UTC),
             approvals=self._approvals(),
-            more=MAX_ROWS if self._has_more else 0,
+            more=self.most_rows if self._has_more else 0,
             refused=self._refused,
             picked=self.picked,
         )
@@ -116,14 +116,14 @@ class Inbox(CellRoot):
     def _read(self) -> None:
         """Read every waiting run that is not known yet."""
         waiting = {}
-        paused = self._wb.runs.list(MAX_ROWS + 1, status="paused")
-        for run in paused[:MAX_ROWS]:
+        paused = self._wb.runs.list(self.most_rows + 1, status="paused")
+        for run in paused[: self.most_rows]:
             decisions = run.decisions
             key = (run.run_id, len(decisions))
             entry = self._waiting.get(key) or _read_run(run, decisions)
             if entry is not None:
                 waiting[key] = entry
-        self._has_more = len(paused) > MAX_ROWS
+        self._has_more = len(paused) > self.most_rows
         self._waiting = waiting
 
     # while it is displayed
@@ -135,7 +135,7 @@ class Inbox(CellRoot):
             except RuntimeError:  # a script calls `refresh`
                 return
             self._ticks = True
-            loop.call_later(_EVERY_S, _tick, weakref.ref(self), loop)
+            loop.call_later(self.every_s, _tick, weakref.ref(self), loop)
 
     def tick(self) -> bool:
         """Refresh once; return whether to continue."""
@@ -210,4 +210,4 @@ def _tick(reference: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> Non
     """Refresh an inbox and schedule the next time, without keeping the inbox alive."""
     inbox = reference()
     if inbox is not None and inbox.tick():
-        loop.call_later(_EVERY_S, _tick, reference, loop)
+        loop.call_later(inbox.every_s, _tick, reference, loop)

@@ -12,7 +12,6 @@ from workbench.widgets.form import Control
 from workbench.widgets.proposal import Form
 
 _INDENT = "  "
-_TITLE = {"type": "string", "pattern": r"\S", "maxLength": 300}
 
 
 class OutlineForm(Form):
@@ -26,8 +25,9 @@ class OutlineForm(Form):
 
     def _schema(self, schema: Data) -> Data:
         self._before = {**self._before, "sections": placed(self._before["sections"])}
+        title = {"type": "string", "pattern": r"\S", "maxLength": 300}
         return {
-            "properties": {"title": _TITLE, "sections": {}},
+            "properties": {"title": title, "sections": {}},
             "required": ["title", "sections"],
         }
 

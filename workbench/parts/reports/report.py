@@ -34,7 +34,6 @@ _FORMS = ("md", "html")
 _ENDED = ("completed", "partial", "failed")
 _UPDATE_OPTIONS = ("kb", "user", "worker", "thresholds", "settings", "prompts", "report")
 """Options of a run that hold for its update too."""
-Assumption = Annotated[str, Field(pattern=r"\S", max_length=1_000)]
 
 
 def _sentences(value: Any) -> Any:
@@ -51,7 +50,9 @@ class ReportOptions(BaseModel, extra="forbid"):
     report_type: str | None = None
     style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] | None = None
     assumptions: Annotated[
-        list[Assumption], Field(max_length=50), BeforeValidator(_sentences)
+        list[Annotated[str, Field(pattern=r"\S", max_length=1_000)]],
+        Field(max_length=50),
+        BeforeValidator(_sentences),
     ] = []
     cached: bool = True
 
