@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import queue
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,7 @@ from pydantic_core import to_jsonable_python
 from workbench.errors import KnowledgeError, RunError, ToolError, shown
 from workbench.graphs.reviewers import answer
 from workbench.knowledge.vocabulary import GROUPING
-from workbench.ports import Entity, KnowledgeBase, Relation
+from workbench.ports import Entity, KnowledgeBase
 from workbench.records.tape import Effect, places, result_name
 from workbench.records.timeline import unasked
 from workbench.runs import feedback as thought
@@ -391,25 +392,27 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
         documents: ids of documents.
         text: the question and its answer.
     """
-    # Neighbours of one entity that are shown.
-    most_neighbours = 10
-    # Names of the answer whose neighbours are shown.
-    most_expanded = 8
+    # names of the answer, those whose neighbours are looked at, and neighbours that are shown
     most_seeds = 40
+    most_expanded = 8
+    most_neighbours = 60
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
     entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
-    of_base = ((entity_id, knowledge.entity(entity_id)) for entity_id in entity_ids)
-    linked = {entity_id: entity for entity_id, entity in of_base if entity}
+    linked = _entities(knowledge, entity_ids)
     seeds = [*linked][:most_seeds]
     # a genre has a thousand
     expanded = [seed for seed in seeds if linked[seed]["type"] not in GROUPING][:most_expanded]
-    neighbours = _ends(knowledge.around("relations", expanded)) - {*seeds}
-    seeds += sorted(i for i in neighbours if _is_said(knowledge.entity(i), fold(text)))
-    ids = dict.fromkeys(seeds)
-    for seed in expanded:
-        ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:most_neighbours])
-    read = map(knowledge.entity, ids)
-    entities = {entity["entity_id"]: entity for entity in read if entity is not None}
+    touching = Counter(
+        end
+        for relation in knowledge.around("relations", expanded)
+        for end in {relation["source"], relation["target"]} - {*seeds}
+    )
+    near = _entities(knowledge, sorted(touching))
+    seeds += [i for i, entity in near.items() if _is_said(entity, fold(text))]
+    named = [i for i, entity in near.items() if entity["type"] != MENTION]
+    # neighbours of several come first, groups last
+    named.sort(key=lambda i: (-touching[i], near[i]["type"] in GROUPING))
+    entities = {i: linked.get(i) or near[i] for i in [*seeds, *named[:most_neighbours]]}
     relations = {
         relation["relation_id"]: relation
         for relation in knowledge.around("relations", [*entities])
@@ -424,31 +427,14 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     )
 
 
-def _is_said(entity: Entity | None, text: str) -> bool:
+def _entities(knowledge: KnowledgeBase, ids: Iterable[str]) -> dict[str, Entity]:
+    return {i: entity for i in ids if (entity := knowledge.entity(i))}
+
+
+def _is_said(entity: Entity, text: str) -> bool:
     """Return whether an entity is a value of a field that a folded text says."""
-    if not entity or entity["type"] not in GROUPING:
-        return False
     names = entity["name"], *filter(CJK.search, entity["aliases"])
-    return any(mentions(text, fold(name)) for name in names)
-
-
-def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:
-    """Return the ids next to an entity: neighbours of several seeds first, then well connected ones, groups last."""
-    read = map(knowledge.entity, _ends(knowledge.around("relations", [entity_id])) - {entity_id})
-    neighbours = {
-        entity["entity_id"]: entity for entity in read if entity and entity["type"] != MENTION
-    }
-
-    def order(neighbour: str) -> tuple[int, bool, int, str]:
-        relations = knowledge.around("relations", [neighbour])
-        shared = (_ends(relations) - {neighbour}) & {*seeds}
-        return -len(shared), neighbours[neighbour]["type"] in GROUPING, -len(relations), neighbour
-
-    return sorted(neighbours, key=order)
-
-
-def _ends(relations: Iterable[Relation]) -> set[str]:
-    return {end for relation in relations for end in (relation["source"], relation["target"])}
+    return entity["type"] in GROUPING and any(mentions(text, fold(name)) for name in names)
 
 
 @cache

@@ -193,7 +193,7 @@ def test_the_instrument_counts_turns_and_sessions_by_type(files, monkeypatch):
     assert sessions["ours"]["R@1"] >= turns["ours"]["R@1"] >= 50.0
     assert "by turn" in str(table) and "ours by type" in str(table)
     monkeypatch.setenv("WORKBENCH_EMBEDDING_MODEL", "hashing")
-    given = ["eval", "memory", "--conversations", str(files[0]), "--questions", str(files[1]), "--k", "1,5"]
+    given = ["eval", "memory", "--conversations", str(files[0]), "--questions", str(files[1]), "--k", "1", "--k", "5"]
     done = CliRunner().invoke(main, [*given, "--json"])
     assert done.exit_code == 0 and json.loads(done.stdout)["turn"]["methods"]["ours"]
     assert "fused" in CliRunner().invoke(main, given).output
@@ -312,7 +312,7 @@ def test_what_cannot_be_measured_is_said(measured, folder, tmp_path) -> None:
 
 def test_the_command(folder) -> None:
     words = ["eval", "retrieval", "--workspace", str(folder / "ws"), "--kb", "talk"]
-    words += ["--questions", str(folder / "questions.jsonl"), "--tool", "keyword_search", "--k", "5,2"]
+    words += ["--questions", str(folder / "questions.jsonl"), "--tool", "keyword_search", "--k", "2", "--k", "5"]
     runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
     table = json.loads(runner.invoke(main, [*words, "--where", "hops=1", "--json"]).stdout)
     assert table["questions"] == 2 and {"R@2", "all@5"} <= set(table["tools"]["rrf"])

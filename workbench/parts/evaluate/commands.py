@@ -14,28 +14,6 @@ from workbench.state import Json
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class Cuts(click.ParamType):
-    """``1,2,5,10`` from the command line."""
-
-    name = "numbers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
-        """Return the numbers, smallest first."""
-        try:
-            cuts = sorted({int(part) for part in str(value).split(",")})
-        except ValueError:
-            cuts = [0]
-        if cuts[0] < 1:
-            self.fail(
-                f"{value!r} is not a list of whole numbers from 1 on. Write it as 1,2,5,10.",
-                param,
-                ctx,
-            )
-        return tuple(cuts)
-
-
 @click.group("eval")
 def evaluate() -> None:
     """Measure on a table of questions, compared with a baseline."""
@@ -64,14 +42,15 @@ def questions(command: Callable[..., Any]) -> Callable[..., Any]:
 _kb = click.option("--kb", required=True, help="The knowledge base to search.")
 
 
-def _cuts(default: str) -> Callable[..., Any]:
+def _cuts(*default: int) -> Callable[..., Any]:
     return click.option(
         "--k",
         "cuts",
-        type=Cuts(),
+        type=click.IntRange(min=1),
+        multiple=True,
         default=default,
         show_default=True,
-        help="Where rankings are cut.",
+        help="Where rankings are cut; several times for several.",
     )
 
 
@@ -85,7 +64,7 @@ def _cuts(default: str) -> Callable[..., Any]:
     multiple=True,
     help="Each agent once more without this: plan, reflect or merge.",
 )
-@_cuts("1,2,5,10")
+@_cuts(1, 2, 5, 10)
 @click.option(
     "--gold", default="gold", show_default=True, help="The field with the gold documents."
 )
@@ -132,7 +111,7 @@ def answers(page: Page, kb: str, **options: Any) -> None:
     help="JSON Lines: turns, or sessions of `Name: message`.",
 )
 @questions
-@_cuts("5,10,25")
+@_cuts(5, 10, 25)
 @paged
 def memory(page: Page, conversations: Path, **options: Any) -> None:
     """Measure how well earlier turns are recalled: by the last ones, BM25, vectors, both fused, and by Workbench.

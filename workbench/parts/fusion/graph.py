@@ -31,10 +31,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from typing_extensions import TypedDict
 
-from workbench.errors import ToolError, WorkbenchError, shown
+from workbench.errors import ToolError, WorkbenchError, refusing, shown
 from workbench.events import progress
 from workbench.graphs.merge import first_documents
 from workbench.knowledge.dated import last_day
@@ -53,16 +53,25 @@ SOURCES = ("retrieve_graph", "retrieve_vectors")
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
 
 
-class FusionConfig(BaseModel):
+class FusionOptions(BaseModel):
+    """How two sources are fused, and how often they are asked again."""
+
+    fusion_strategy: str = Field(
+        "rrf", description="rrf, weighted, cascade, zscore or percentile"
+    )
+    rerank_model: str = Field(
+        "", description="The reranker; empty: the one of the knowledge base, none: none"
+    )
+    quality_threshold: float = Field(0.7, ge=0, le=1, description="Below it is asked again")
+    max_retries: int = Field(3, ge=0, le=10, description="How often it is asked again")
+    top_k: int = Field(10, ge=1, le=1000, description="How many results at most")
+
+
+class FusionConfig(FusionOptions):
     """The options in ``config["configurable"]``; the settings fill in the others."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    fusion_strategy: str = "rrf"
-    rerank_model: str = ""
-    quality_threshold: float = Field(0.7, ge=0, le=1)
-    max_retries: int = Field(3, ge=0, le=10)
-    top_k: int = Field(10, ge=1, le=1000)
     kb_prefix: str = ""
     graphiti_endpoint: str = Field(
         "", description="Graphiti's REST service, asked next to the base; empty: none"
@@ -395,14 +404,8 @@ def read_config(config: RunnableConfig, **settings: Any) -> FusionConfig:
             f"lancedb_path is {shown(path)}, and the base keeps its vectors {shown(place) if place else 'elsewhere'}. "
             "Set WORKBENCH_VECTOR_STORE=lancedb and WORKBENCH_LANCEDB_PATH, and `workbench kb rebuild` it."
         )
-    try:
+    with refusing():
         options = FusionConfig.model_validate({**settings, **own})
-    except ValidationError as error:
-        fault = error.errors()[0]
-        option = ".".join(map(str, fault["loc"]))
-        raise WorkbenchError(
-            f"{option} cannot be {shown(fault['input'])}: {fault['msg']}."
-        ) from None
     if options.fusion_strategy not in STRATEGIES:
         raise WorkbenchError(
             f"There is no fusion strategy {shown(options.fusion_strategy)}. Known: {', '.join(STRATEGIES)}."

@@ -14,7 +14,7 @@ from typing import Any, cast
 from langgraph.runtime import get_runtime
 from pydantic import Field
 
-from workbench.parts.fusion.graph import FusionInput, Operation, build_fusion
+from workbench.parts.fusion.graph import FusionInput, FusionOptions, Operation, build_fusion
 from workbench.ports import Context, KnowledgeBase, ToolLog
 from workbench.records.lease import SystemClock
 from workbench.state import Json, SubStep
@@ -22,18 +22,9 @@ from workbench.tools.evidence import titles
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 
-class Input(Search):
+class Input(FusionOptions, Search):
     """The input of ``fusion_search``."""
 
-    top_k: int = Field(10, ge=1, le=1000, description="How many results at most")
-    fusion_strategy: str = Field(
-        "rrf", description="rrf, weighted, cascade, zscore or percentile"
-    )
-    rerank_model: str = Field(
-        "", description="The reranker; empty: the one of the knowledge base, none: none"
-    )
-    quality_threshold: float = Field(0.7, ge=0, le=1, description="Below it is asked again")
-    max_retries: int = Field(3, ge=0, le=10, description="How often it is asked again")
     canvas_path: str = Field("", description="A canvas in the knowledge base; empty: none")
     operation: Operation = Field("explanation", description="What is done with its nodes")
     target_nodes: list[str] = Field(default_factory=list, description="Their ids")

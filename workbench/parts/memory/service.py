@@ -313,8 +313,6 @@ class MemoryService(Service):
         """Add vectors for new exchanges, and a summary where it is due; no answer waits for it."""
         # Waits before each new attempt to embed in the background.
         retries_s = (1.0, 2.0, 4.0)
-        from workbench.parts.memory.service import RULES, bring_up  # it brings LangGraph
-
         driver = self._wb._work.driver(run_id)
         row = driver.runs.get(run_id)
         recalling = self.recalling(driver)

@@ -30,18 +30,6 @@ _HALF = re.compile(
 )
 _FILE = re.compile(r"\..+\.[0-9a-f]{8}")
 _ENDED = "status IN ('done', 'failed', 'cancelled') AND owner IS NULL"
-_SIZES = {
-    "plans": "length(plan)",
-    "records": "length(record)",
-    "bodies": "length(body)",
-    "decisions": "length(decision)",
-    "events": "length(event)",
-    "tapes": "length(effects)",
-    "drafts": "length(text)",
-    "runs": "length(message) + length(options) + ifnull(length(result), 0)",
-    "checkpoints": "length(checkpoint) + length(metadata)",
-    "writes": "length(value)",
-}
 _NOT_LAST = (
     "checkpoint_id NOT IN (SELECT max(checkpoint_id) FROM checkpoints AS last "
     "WHERE last.thread_id = {table}.thread_id AND last.checkpoint_ns = {table}.checkpoint_ns)"
@@ -143,8 +131,10 @@ def _drop(
     connection: sqlite3.Connection, table: str, where: str, yes: bool, *values: Any
 ) -> tuple[int, int]:
     """Return the count and the bytes of these rows of a table; with ``yes`` delete them."""
+    columns = [column for _, column, *_ in connection.execute(f"PRAGMA table_info({table})")]
+    size_of_row = " + ".join(f"ifnull(length({column}), 0)" for column in columns)
     count, size = connection.execute(
-        f"SELECT count(*), ifnull(sum({_SIZES[table]}), 0) FROM {table} WHERE {where}", values
+        f"SELECT count(*), ifnull(sum({size_of_row}), 0) FROM {table} WHERE {where}", values
     ).fetchone()
     if yes:
         connection.execute(f"DELETE FROM {table} WHERE {where}", values)
