@@ -330,9 +330,21 @@ def test_each_line_of_an_answer_says_how_far_it_is_found_and_in_what(asked: Run)
     lines = re.split('<div class="wb-claim(?: wb-bullet)?">', drawn_answer(told, Labels("en")).html)[1:]
     doubtful = [Markup(line).striptags() for line in lines if "not found" in line]
     assert len(doubtful) == 1 and first["sentence"].removeprefix("- ")[:30] in doubtful[0]
-    cited = document["citations"][-1]
-    by = next(line for line in lines if cited["sentence"].removeprefix("- ")[:30] in line)
-    assert f"[{cited['n']}] {cited['source']['title']}</button>" in by and 'data-do="evidence"' in by
+    cited = document["citations"][0]
+    assert f"[{cited['n']}] {cited['source']['title']}</button>" in lines[0] and 'data-do="evidence"' in lines[0]
+
+
+def test_a_table_in_an_answer_is_drawn_as_one_with_a_sign_for_each_row(asked: Run) -> None:
+    document = asked.to_dict()
+    row = next(claim for claim in document["support"] if claim["sentence"].startswith("| year"))
+    rest = [claim for claim in document["support"] if claim is not row]
+    told = {**document, "support": [*rest, {**row, "verdict": "unsupported"}]}
+    drawn = re.split("<tr>", drawn_answer(told, Labels("en")).html)[1:]
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line) for line in drawn]
+    assert [Markup(cell).striptags() for cell in cells[0]] == ["", "The Wedding Banquet", "Eat Drink Man Woman"]
+    doubtful = [Markup(line[0]).striptags() for line in cells if "not found" in line[0]]
+    assert len(doubtful) == 1 and "year" in doubtful[0]
+    assert [cell.count('data-do="evidence"') for cell in cells[-1]] == [0, 1, 1]
 
 
 @pytest.mark.parametrize("block", STYLE.split("}")[:2])

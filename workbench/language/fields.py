@@ -48,13 +48,16 @@ class Document:
         return [text for text in texts if text.strip()]
 
 
-def _without(document: Document, values: Mapping[str, Sequence[str]]) -> Data:
-    """Return the fields of a document without these values, however they are written."""
-    folded = {name: [*map(fold, own)] for name, own in values.items()}
-    return {
-        name: [v for v in document.values(name) if fold(v) not in folded.get(name, ())]
-        for name in document.fields
-    }
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells as a table of Markdown; the first is its head."""
+    head, *body = rows
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _in_cell(text: str) -> str:
+    """Return a text that does not end its cell."""
+    return text.replace("|", "/")
 
 
 @dataclass(frozen=True)
@@ -261,11 +264,15 @@ class FieldsWriter:
         """Return the values of a field in the language of the question."""
         return [self._value_text(self.schema[name], value) for value in document.values(name)]
 
-    def _fact(self, document: Document, name: str) -> str:
+    def values_text(self, document: Document, name: str) -> str:
+        """Return the values of a field as one text; of one that is not asked for the first few."""
         texts = self.value_texts(document, name)
-        values = self.joined(texts)
         if len(texts) > MOST_VALUES and name not in self.question["fields"]:
-            values = f"{self.say(', ', '、').join(texts[:MOST_VALUES])} …"
+            return f"{self.say(', ', '、').join(texts[:MOST_VALUES])} …"
+        return self.joined(texts)
+
+    def _fact(self, document: Document, name: str) -> str:
+        values = self.values_text(document, name)
         return f"{self.shown(name)} {values}" if values else ""
 
     def statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
@@ -296,15 +303,30 @@ class FieldsWriter:
         return "\n".join(lines)
 
     def _sides(self, about: Sequence[Document]) -> str:
-        """Write a comparison: what all sides have in common, then what each of them has besides."""
+        """Write a comparison: what all sides have in common, then a table of what each of them has."""
         names = self.shared(about)
-        common = self.common(about)
-        own = [
-            self.statement(replace(document, fields=_without(document, common)), names)
-            for document in about
+        if len(names) < 2:
+            return "\n".join(filter(None, (self.statement(side, names) for side in about)))
+        nothing = self.say("No recorded value is the same.", "没有相同的记载。")
+        return f"{self.in_common(about) or nothing}\n\n{table(self.rows(about))}"
+
+    def rows(self, about: Sequence[Document]) -> list[list[str]]:
+        """Return a row for each compared field with a cell for each document, below a row of titles."""
+        titles = [self.title(d) for d in about]
+        originals = [
+            f"（{d.title}）" if d.title not in title else ""  # its sources call it so
+            for d, title in zip(about, titles, strict=True)
         ]
-        lines = [line for line in (self.in_common(about), *own) if line]
-        return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else "".join(lines)
+        rows = [["", *map(_in_cell, map(str.__add__, titles, originals))]]
+        for name in self.shared(about):
+            cells = [
+                f"{_in_cell(self.values_text(document, name))} [{document.stated_by[name]}]"
+                if document.values(name)
+                else "–"
+                for document in about
+            ]
+            rows.append([_in_cell(self.shown(name)), *cells])
+        return rows
 
     def shared(self, about: Sequence[Document]) -> list[str]:
         """Return the fields in which documents are compared: those asked for, else the typed ones that several have."""

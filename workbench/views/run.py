@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import unified_diff
+from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
@@ -79,22 +80,45 @@ def answer(
     """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
     text = (document["answer"] or draft)[:_MOST_CHARACTERS]
     marks = Marks(document["citations"], labels)
-    lines = [
-        (line[:2] in ("- ", "* "), marks.line(re.sub("^[-*] ", "", line)), line)
-        for line in text.splitlines()
-        if line.strip()
+    lines = (line for line in text.splitlines() if line.strip())
+    blocks = [
+        (is_table, [_claim(document, line, is_table, marks) for line in block])
+        for is_table, block in groupby(lines, key=lambda line: line[0] == "|")
     ]
     return Picture(
         draw(
             "run.answer",
             labels,
             document=document,
-            paragraphs=lines,
+            blocks=blocks,
             support=support_text(document["support"], labels),
             needs=needs_text(document["reflections"], labels),
             pieces=pieces,
         )
     )
+
+
+_WORST_FIRST = ("unsupported", "uncited", "unjudged", "partly", "supported", "")
+
+
+def _claim(document: Data, line: str, is_table: bool, marks: Marks) -> Data:
+    """Return a line of an answer, or a row of a table in it, with how far it is backed and by which citations."""
+    support = [claim for claim in document["support"] if claim["sentence"] in line]
+    verdicts = [claim["verdict"] for claim in support] or [""]
+    sources = dict[int, tuple[str, str]]()
+    for key, cited in enumerate(document["citations"]):
+        if cited["sentence"] in line:
+            title = cited["source"].get("title") or cited["result_id"]
+            sources.setdefault(cited["n"], (str(key), title))
+    cells = re.split(r"(?<!\\)\|", line.strip().strip("|")) if is_table else [line]
+    return {
+        "is_rule": not line.strip("|-: "),
+        "is_item": line.startswith(("- ", "* ")),
+        "cells": [marks.line(re.sub("^[-*] ", "", cell.strip())) for cell in cells],
+        "verdict": min(verdicts, key=_WORST_FIRST.index),
+        "missing": [claim["why"] for claim in support if claim["why"]],
+        "sources": sources,
+    }
 
 
 def changed_lines(before: str, after: str) -> list[tuple[str, str]]:

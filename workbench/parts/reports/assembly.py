@@ -20,7 +20,7 @@ from workbench.graphs.generate import (
 )
 from workbench.language import citing
 from workbench.language.answer import group_by_document
-from workbench.language.fields import FieldsWriter
+from workbench.language.fields import FieldsWriter, table
 from workbench.language.quoting import split_sentences
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
@@ -194,18 +194,8 @@ class _Assembly:
             return ""
         if len(about) < 2:
             return self.labels("part_no_fields")
-        titles = [escaped(fields.title(document)) for document in about]
-        rows = [["", *titles], ["---"] * (len(about) + 1)]
-        names = fields.shared(about)
-        for name in names:
-            values = [fields.value_texts(document, name) for document in about]
-            cells = [
-                f"{escaped(fields.joined(texts))} [{document.stated_by[name]}]" if texts else "–"
-                for document, texts in zip(about, values, strict=True)
-            ]
-            rows.append([fields.shown(name), *cells])
-        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        return f"{table}\n\n{answer_lines(fields.in_common(about))}" if names else ""
+        rows = [[*map(answer_lines, row)] for row in fields.rows(about)]
+        return f"{table(rows)}\n\n{answer_lines(fields.in_common(about))}" if rows[1:] else ""
 
     def _contradictions(self) -> str:
         """Return the values of its sources that differ, each with its source."""
