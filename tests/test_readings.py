@@ -230,9 +230,9 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("shop", "Show kettles from Norway that are in stock", "No document", "not applied"),
     ("shop", "哪款水壶产自挪威？", "country 是挪威|Stilla", "Rapida"),
     ("shop", "Which kettles have no whistle?", "whistle is no|Stilla", "Rapida"),
-    ("shop", "Compare Rapida and Stilla", "Rapida and Stilla: material Steel [|year 2003|year 2011", "material steel"),
+    ("shop", "Compare Rapida and Stilla", "Rapida and Stilla: material Steel [|2003 [|2011 [", ""),
     ("shop", "Which is older, Rapida or Stilla?", "Rapida: year 2003 [|Stilla: year 2011 [", "price|not applied"),
-    ("shop", "How do Rapida and Stilla differ in colour?", "price 49 EUR|price 89 EUR|not applied: “colour”", ""),
+    ("shop", "How do Rapida and Stilla differ in colour?", "49 EUR [|89 EUR [|not applied: “colour”", ""),
     ("shop", "Kettles from 2003", "year is 2003|Rapida", "Stilla"),
     ("shop", "List the kettles from May 2003", "not applied: “from May 2003”", ""),  # a year has no months
     ("notes", "When was Ann Lee born?", "Ann Lee (farmer) [1] or Ann Lee (miller) [2]?", ""),

@@ -168,7 +168,7 @@ def write(
             note = f"（未应用的条件：{phrases}）" if zh else f" (not applied: {phrases})"
             text = f"{heading[:-1]}{note}{heading[-1]}\n{listed}"
         else:
-            text += f"\n未应用的条件：{phrases}。" if zh else f"\nNot applied: {phrases}."
+            text += f"\n\n未应用的条件：{phrases}。" if zh else f"\n\nNot applied: {phrases}."
     text, citations, _ = cite(text, results)
     return text, citations
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from workbench.views.labels import Labels
@@ -13,6 +15,8 @@ Span = tuple[str, str]
 """A text and its look: ``""``, ``strong``, ``dim``, ``code``, ``status``."""
 Paragraph = str | Span | Sequence[str | Span]
 INSET = "\u00a0\u00a0"
+LONGEST_ANSWER = 50_000
+"""Characters of an answer that are shown."""
 
 
 @dataclass(frozen=True)
@@ -96,3 +100,19 @@ def clipped(
 def one_line(value: Any) -> str:
     """Return a value on one line: tables use the lines below the first for remarks."""
     return " ".join(str(value or "").split())
+
+
+def by_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
+    """Yield the lines of an answer in groups: True with those of a table of Markdown, without its rule.
+
+    >>> list(by_tables("Both:\\n\\n| | Moss |\\n| --- | --- |\\n| year | 1821 |"))
+    [(False, ['Both:']), (True, ['| | Moss |', '| year | 1821 |'])]
+    """
+    lines = (line for line in cut(text, LONGEST_ANSWER).splitlines() if line.strip("|-: "))
+    for is_table, group in groupby(lines, key=lambda line: line.startswith("|")):
+        yield is_table, list(group)
+
+
+def cells_of(line: str) -> list[str]:
+    """Return the cells of a row of a table of Markdown."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]

@@ -8,7 +8,18 @@ from workbench.extensions import required
 from workbench.plans import Plan, last_records
 from workbench.records.tape import EDITED
 from workbench.state import Data, ExecutionRecord
-from workbench.views.blocks import Block, Lines, Span, clipped, columns, one_line
+from workbench.views.blocks import (
+    Block,
+    Column,
+    Lines,
+    Span,
+    Table,
+    by_tables,
+    cells_of,
+    clipped,
+    columns,
+    one_line,
+)
 from workbench.views.edits import edit_texts
 from workbench.views.labels import Labels, labels_for, milliseconds, score_text
 from workbench.views.labels.sentences import (
@@ -26,7 +37,6 @@ from workbench.views.review import (
     reflection_tables,
     review_blocks,
     support_text,
-    text_lines,
 )
 from workbench.views.terminal import plain
 
@@ -96,7 +106,15 @@ def run_facts(document: Data, labels: Labels) -> list[str]:
 def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
     """Yield the paragraphs of the answer; nothing while there is none."""
     if document["answer"]:
-        yield Lines(text_lines(document["answer"]), heading=labels("answer"))
+        heading = labels("answer")
+        for is_table, lines in by_tables(document["answer"]):
+            if is_table:
+                head, *rows = map(cells_of, lines)
+                cells = (tuple(row[: len(head)]) for row in rows)
+                yield Table("", tuple(map(Column, head)), tuple(cells))
+            else:
+                yield Lines(lines, heading=heading)
+            heading = ""
         trust = (
             support_text(document["support"], labels),
             needs_text(document["reflections"], labels),

@@ -20,7 +20,6 @@ from workbench.views.render import page_html
 
 _MOST_LISTED = 6
 """Names or steps that are listed; the rest is counted."""
-_LONGEST_TEXT = 50_000
 _SHORT = ("partly", "unjudged", "unsupported", "uncited")
 """Verdicts on sentences of which their passages do not have all."""
 _THRESHOLDS = ("evidence_count", "top_score", "probability", "candidates")
@@ -203,11 +202,6 @@ def needs_text(reflections: Sequence[Data], labels: Labels) -> str:
     signs = {_sign(need) for need in needs}
     sign = next((sign for sign in ("warning", "done") if sign in signs), "success")
     return f"{SIGNS[sign]} {cut(needs_sentence(needs, labels), 300)}" if needs else ""
-
-
-def text_lines(text: str) -> list[str]:
-    """Return the lines of a long text that are not empty."""
-    return [line for line in cut(text, _LONGEST_TEXT).splitlines() if line.strip()]
 
 
 # signals

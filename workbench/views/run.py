@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import unified_diff
-from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
@@ -13,6 +12,7 @@ from markupsafe import Markup
 from workbench.records.figures import Piece
 from workbench.state import Data
 from workbench.text import content_terms, sentences, terms
+from workbench.views.blocks import by_tables, cells_of
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
@@ -41,7 +41,6 @@ _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A citation, and the punctuation after it, which must not begin a line."""
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
 _EM = re.compile(r"(?<![\w*])\*(?=\S)([^*<>]+)\*(?!\w)")
-_MOST_CHARACTERS = 50_000
 
 
 class Marks:
@@ -78,12 +77,10 @@ def answer(
     document: Data, labels: Labels, draft: str = "", pieces: Sequence[Piece] = ()
 ) -> Picture:
     """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
-    text = (document["answer"] or draft)[:_MOST_CHARACTERS]
     marks = Marks(document["citations"], labels)
-    lines = (line for line in text.splitlines() if line.strip())
     blocks = [
-        (is_table, [_claim(document, line, is_table, marks) for line in block])
-        for is_table, block in groupby(lines, key=lambda line: line[0] == "|")
+        (is_table, [_claim(document, line, is_table, marks) for line in lines])
+        for is_table, lines in by_tables(document["answer"] or draft)
     ]
     return Picture(
         draw(
@@ -110,11 +107,10 @@ def _claim(document: Data, line: str, is_table: bool, marks: Marks) -> Data:
         if cited["sentence"] in line:
             title = cited["source"].get("title") or cited["result_id"]
             sources.setdefault(cited["n"], (str(key), title))
-    cells = re.split(r"(?<!\\)\|", line.strip().strip("|")) if is_table else [line]
+    cells = cells_of(line) if is_table else [re.sub("^[-*] ", "", line)]
     return {
-        "is_rule": not line.strip("|-: "),
         "is_item": line.startswith(("- ", "* ")),
-        "cells": [marks.line(re.sub("^[-*] ", "", cell.strip())) for cell in cells],
+        "cells": [marks.line(cell) for cell in cells],
         "verdict": min(verdicts, key=_WORST_FIRST.index),
         "missing": [claim["why"] for claim in support if claim["why"]],
         "sources": sources,
