@@ -25,6 +25,7 @@ from workbench.language.quoting import (
     best_quotes,
     brief_title,
     in_reading_order,
+    plain_title,
     split_sentences,
 )
 from workbench.language.quoting import weights as fitted
@@ -225,17 +226,49 @@ def _chosen(question: Question, results: Evidence, fields: FieldsWriter, bases: 
     """Choose the quotations, of the documents that hold for the conditions where those probably answer."""
     # Words are compared, and sentences reranked, by the first base: one question has one scale.
     similar, rerank = (bases[0].words, bases[0].rerank) if bases else (None, None)
+    results = _only(_related(fields), results)
     if question["conditions"] and fields.holding:
-        holding = {document.doc_id for document in fields.holding}
-        # The pieces of other documents are emptied, not taken out: the numbers of those that stay are their places.
-        inside: list[RetrievalResult] = [
-            r if str(r["metadata"].get("doc_id")) in holding else {**r, "evidence": ""}
-            for r in results
-        ]
+        inside = _only({document.doc_id for document in fields.holding}, results)
         chosen = best_quotes(question["text"], inside, similar=similar, rerank=rerank)
         if chosen.sure or (chosen.quotes and question["intent"] in ("list", "recommend")):
             return chosen
     return best_quotes(question["text"], results, similar=similar, rerank=rerank)
+
+
+def _related(fields: FieldsWriter) -> set[str]:
+    """Return the documents that the question names, that speak of its names, and that those it names lead to.
+
+    Of a question that names no document these are all. ``experiments/answering.py`` measures what it is worth.
+    """
+    documents = fields.documents
+    named = fields.about()
+    if not named:
+        return {*documents}
+    texts = {
+        document.doc_id: fold(" ".join([document.title, *(s.text for s in document.sentences)]))
+        for document in documents.values()
+    }
+    leads = " ".join(texts[document.doc_id] for document in named)
+    names = {
+        fold(writing)
+        for name in fields.question["names"]
+        for writing in (name["name"], bare(name["surface"]))
+    }
+    return {
+        doc_id
+        for doc_id, text in texts.items()
+        if any(name in text for name in names) or plain_title(documents[doc_id].title) in leads
+    }
+
+
+def _only(doc_ids: set[str], results: Evidence) -> list[RetrievalResult]:
+    """Empty the pieces of other documents: the numbers of those that stay are their places."""
+    return [
+        r
+        if str(r["metadata"].get("doc_id") or r["result_id"]) in doc_ids
+        else {**r, "evidence": ""}
+        for r in results
+    ]
 
 
 def quoted(quotes: Sequence[Sentence], fields: FieldsWriter) -> str:
@@ -272,20 +305,13 @@ def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
 def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) -> bool:
     """Return True where a quotation says a word of the question besides its names, or something like it.
 
-    Where some have a name of the question, only those count: else the price of one thing is answered with that of
-    another. ``experiments/answering.py`` measures what it costs.
+    ``experiments/answering.py`` measures what it costs.
     """
     words = " ".join([*question["not_applied"], *question["words"]])
     if not words or not bases:
         return True
     texts = [f"{quote.title}. {quote.text}" for quote in quotes]
-    names = [
-        fold(writing)
-        for name in question["names"]
-        for writing in (name["name"], bare(name["surface"]))
-    ]
-    about = [text for text in texts if any(name in fold(text) for name in names)]
-    rows = bases[0].words(words, about or texts)["texts"]
+    rows = bases[0].words(words, texts)["texts"]
     return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR
 
 
