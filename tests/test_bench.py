@@ -281,7 +281,7 @@ def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Wor
     }
     assert "wedding_banquet 0: Top k: 50 → 3" in told[edited][0] and 'aria-level="2"' in tree.split(edited.run_id)[0]
     assert "max_iterations: 3 → 1" in told[once][0] and "you are here" in told[once][0]
-    assert "1 · reflect: stopped here · “enough &lt;b&gt;”" in told[stopped][0].replace("<b>", "&lt;b&gt;")
+    assert "1 · reflect: answered now · “enough &lt;b&gt;”" in told[stopped][0].replace("<b>", "&lt;b&gt;")
     assert "evidence: 1 struck out" in told[marked][0] and "Minimum evidence, pieces: 2" in told[marked][0]
     assert "<b>”" not in tree and not {edited.run_id, once.run_id} & {*comparison.split()}, "the tree names them"
     page.futures.compared.press("choose", stopped.run_id)
@@ -365,7 +365,7 @@ def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, 
     document["claims"] = [{**row, "changes": ["shared"]} for row in document["claims"]]
     tables = [block.title for block in beside(document, Labels("en")) if isinstance(block, Table)]
     kinds = [title.partition(" · ")[0] for title in tables]
-    assert kinds[:3] == ["Answers", "Evidence", "Metrics"] and "shared" in tables[0]
+    assert kinds[:3] == ["Answers", "Evidence in the context", "Metrics"] and "shared" in tables[0]
     plan = asked.plans[0]["plan"]
     edited = plan.replace(plan.steps[0].step_id, objective="another")
     side = {"action": "edit", "who": "person", "message": "", "note": "", "edits": {"plan": edited.dump()}}
@@ -381,7 +381,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     places, fork = [*runs.table.picture.rows], runs.table.picture.rows[stopped.run_id]
     assert places.index(asked.run_id) < places.index(stopped.run_id), "a fork stands below its origin, though newer"
     assert "forked from" not in fork
-    name = "1 · reflect: stopped here"
+    name = "1 · reflect: answered now"
     page = shared_wb.bench(stopped)
     page.view = "compare"
     waits = asked.fork(at="0-reflect")
@@ -413,7 +413,8 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         "money": 0.5,
         "score": None,
     }
-    table = runs_table(twins, Labels("en"), total=2, costs=costs).html
+    look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": (), "here": "", "rated": {}}
+    table = runs_table(twins, Labels("en"), costs, **look).html
     assert all(head in table for head in heads) and all(
         fact in table for fact in ("2.50 s", "tiny", "1,234", "0.5000", "–")
     )

@@ -78,7 +78,7 @@ def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
         assert {by["step_id"] for by in piece["sides"][0]["found_by"]} <= set(more)
     assert found.cost[1]["calls"] == 0 < found.cost[1]["saved_calls"]
     text = str(found)
-    assert "They first differ in decision 1 · reflect" in text and "stopped here (you)" in text
+    assert "They first differ in decision 1 · reflect" in text and "answered now (you)" in text
     for word in ("better", "worse", "winner", "best"):
         assert word not in text.lower()
 
@@ -176,7 +176,7 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "max_iterations" in cli("compare", first, second)
     assert [run["run_id"] for run in json.loads(cli("runs", first, "--json"))["runs"]] == [second]
     listed = " ".join(cli("runs", first).split())
-    assert "max_iterations: 3 → 2" in listed and "stopped here" in listed
+    assert "max_iterations: 3 → 2" in listed and "answered now" in listed
     assert json.loads(cli("fork", first, "--at", "0-reflect", "--json", code=3))["review"]["review_id"] == "0-reflect"
     place = f"{plan['steps'][0]['step_id']}/1"
     by_hand = json.loads(cli("fork", first, "--at", place, "--result", "Memento, by hand.", "--json", code=3))

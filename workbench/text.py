@@ -7,6 +7,7 @@ import re
 import threading
 import unicodedata
 from calendar import monthrange
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -319,6 +320,16 @@ def terms(text: str) -> list[str]:
         else:
             terms_found.append(segment)
     return terms_found
+
+
+def closest(words: str, lines: Iterable[str]) -> str:
+    """Return the line that shares most words with these, the first of equal ones.
+
+    >>> closest("year of release", ["It is green.", "The year was 2003."])
+    'The year was 2003.'
+    """
+    wanted = set(terms(words))
+    return max(lines, key=lambda line: len(wanted & set(terms(line))), default="")
 
 
 _STEMMING = threading.Lock()

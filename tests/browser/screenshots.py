@@ -56,7 +56,7 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     bench.view("Work")
     bench.fork("reflect", "edited by you")
     bench.band.wait_for()
-    bench.press("Stop here")
+    bench.press("Approve")
     nb.page.locator(".wb-answer").wait_for()
     bench.view("Compare")
     nb.page.locator(".wb-columns table").first.wait_for()

@@ -110,7 +110,7 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
         waiting.click()
         for note in (WAYS, ALL):
             inbox.get_by_label("Note ·").fill(note)
-            waiting.get_by_role("button", name="Stop here").click()
+            waiting.get_by_role("button", name="Answer now").click()
             if note == WAYS:
                 expect(inbox).to_contain_text("characters")
             plain(page)

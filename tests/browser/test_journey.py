@@ -71,9 +71,9 @@ def test_ask_edit_decide_fork_compare(notebook, workspace, store, tmp_path):
     bench.fork("reflect", "edited by you")
     fork = newest(store, "paused", decided=1, runs=2)
     assert origin_of(fork) == done.run_id and fork.review["point"] == "reflect"
-    bench.press("Stop here")
+    bench.press("Approve")
     ended = newest(store, "done", decided=2, runs=2)
-    assert ended.decisions[-1]["action"] == "reject" and ended.to_dict()["figures"]["saved_calls"] >= len(steps)
+    assert ended.decisions[-1]["action"] == "approve" and ended.to_dict()["figures"]["saved_calls"] >= len(steps)
 
     bench.view("Compare")
     compared = store.compare(done.run_id, ended.run_id)

@@ -30,7 +30,7 @@ from workbench.state import (
     RetrievalResult,
     RouteDecision,
 )
-from workbench.text import detect_language, fold, mentions, sentences
+from workbench.text import closest, detect_language, fold, mentions, sentences
 from workbench.tools.scoring import shares_said
 from workbench.views.labels import Labels
 
@@ -194,6 +194,7 @@ class Entry(TypedDict):
     met: float
     by: list[str]
     title: str  # of the first result's document, or ""
+    quote: NotRequired[str]  # the line of it that is closest to the need
     said: Verdict | Literal[""]  # a person's verdict
     verdict: NotRequired[str]  # a model's, where there is one
 
@@ -257,7 +258,7 @@ class Ledger(NamedTuple):
                 for text in sentences(r["evidence"])
             ]
         met, by = self._met(need, lines)
-        title = str(by[0]["metadata"].get("title") or "") if by else ""
+        title = closest(need.text, [str(r["metadata"].get("title") or "") for r in by])
         ids = list(dict.fromkeys(result["result_id"] for result in by))
         return Entry(
             need=need.text,
@@ -265,6 +266,9 @@ class Ledger(NamedTuple):
             met=round(met, 3),
             by=ids,
             title=title,
+            quote=closest(
+                need.text, [line for r, line in lines if r["metadata"].get("title") == title]
+            ),
             said=cast(Any, verdict),
         )
 

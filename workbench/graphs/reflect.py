@@ -73,7 +73,7 @@ from workbench.state import (
     RetrievalState,
     StopReason,
 )
-from workbench.text import detect_language, fold
+from workbench.text import closest, detect_language, fold, sentences
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import needs_sentence
@@ -533,6 +533,7 @@ def _judged(
         entry["verdict"] = verdict.verdict if by else "missing"
         entry["by"] = [result["result_id"] for result in by]
         entry["title"] = str(by[0]["metadata"].get("title") or "") if by else ""
+        entry["quote"] = closest(entry["need"], sentences(by[0]["evidence"])) if by else ""
     return judged, list(dict.fromkeys(invented))
 
 

@@ -29,12 +29,13 @@ class Figures(TypedDict):
 
     ``total_s``: while any node of the graph was at work; waiting for a person, and what the tape answered, not at all.
     ``phases``: the seconds of each (``timeline.phases``), which add up to it.
-    ``calls``: attempts at steps that this run made; ``saved_calls``: those that the tape of another run answered, and
-    ``saved_s`` how long these had taken when they were made. ``found``: what the steps returned, doubles and all;
-    ``evidence``: the distinct pieces of these; ``in_prompt``: those that fitted the prompt; ``cited``: those that the
-    answer cites, its sources. ``passes``: of execute and reflect. ``statements``: of the
-    answer; ``citation_recall``: the share of them that their sources support whole; ``citation_precision``: the share
-    of citations that support their statement, wholly or in part; both None where there is nothing to count.
+    ``calls``: attempts at steps that this run made; ``saved_calls``: those that the tape of another run answered,
+    and ``saved_s`` how long these had taken when they were made. ``found``: what the steps returned, doubles and
+    all; ``evidence``: the distinct pieces of these, known from the first reflection; ``in_prompt``: those that
+    fitted the prompt; ``cited``: those that the answer cites, its sources. ``passes``: of execute and reflect.
+    ``statements``: of the answer; ``citation_recall``: the share of them that their sources support whole;
+    ``citation_precision``: the share of citations that support their statement, wholly or in part; both None where
+    there is nothing to count.
     """
 
     total_s: float
@@ -58,6 +59,7 @@ def figures(document: Data) -> Figures:
     log = document.get("log") or []
     statistics = document.get("statistics") or {}
     reflections = document.get("reflections") or []
+    seen = reflections[-1]["signals"] if reflections else {}
     attempts = own(records)
     taped = [r for r in records if r.get("replayed")]
     worked = {
@@ -74,7 +76,7 @@ def figures(document: Data) -> Figures:
         found=statistics.get(
             "total_retrieved", sum(r["output_summary"]["evidence_count"] for r in ended)
         ),
-        evidence=statistics.get("after_dedup", len(document.get("evidence") or [])),
+        evidence=statistics.get("after_dedup", seen.get("evidence_count", 0)),
         in_prompt=statistics.get("used", 0),
         cited=len({citation["n"] for citation in document.get("citations") or []}),
         passes=reflections[-1]["current_iteration"] if reflections else 0,

@@ -72,9 +72,8 @@ class Around:
         if not graph:
             return {}
         rim: Any = [i for i in networkx.dfs_preorder_nodes(graph) if graph.degree(i) < 2]
-        around: Any = networkx.circular_layout(rim)
         spread = networkx.spring_layout(
-            graph, pos=around or None, fixed=rim or None, k=0.4, seed=7
+            graph, pos=networkx.circular_layout(rim) or None, fixed=rim or None, k=0.4, seed=7
         )
         points = numpy.array([*spread.values()])[:, ::-1]
         low = points.min(axis=0)

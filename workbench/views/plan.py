@@ -110,6 +110,10 @@ class PlanView:
             return "proposed"
         return {"if_insufficient": "waiting", "held": "held"}.get(step.condition, "pending")
 
+    def title(self, step: PlanStep) -> str:
+        """Return what the step asks, or what it is for."""
+        return query_text(step.tool_input) or step.objective
+
     def word(self, step: PlanStep) -> str:
         """Return the status in a word."""
         status = self.status(step)
@@ -138,7 +142,6 @@ def steps(view: PlanView) -> Picture:
             view.labels,
             view=view,
             step=step,
-            asked=query_text(step.tool_input) or step.objective,
             gutter=gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW),
             wide=wide,
         )

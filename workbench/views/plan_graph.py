@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import Data, ExecutionRecord, Json
-from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
+from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet, short
 from workbench.views.labels import SIGNS, Labels, labels_for, seconds_text
 from workbench.views.labels.sentences import reason_text
-from workbench.views.markup import Picture, draw, family, step_name
+from workbench.views.markup import Picture, draw, family
 from workbench.views.plan import PlanView
 
 _DASHED = ("recorded", "proposed")
@@ -53,7 +53,9 @@ def _rows(view: PlanView) -> Iterator[Json]:
 
 
 def _body(view: PlanView) -> Body:
-    boxes = {step.step_id: _box(view, step, step_name(step.step_id)) for step in view.plan.steps}
+    boxes = {
+        step.step_id: _box(view, step, short(view.title(step), 30)) for step in view.plan.steps
+    }
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 
 

@@ -26,15 +26,21 @@ _THRESHOLDS = ("evidence_count", "top_score", "probability", "candidates")
 """Signals with a threshold."""
 
 
-def band(request: Data, labels: Labels, message: str, edits: Data) -> Picture:
+def band(document: Data, labels: Labels, message: str, edits: Data) -> Picture:
     """Return the question of a decision as edited, with what happens once it is answered or what prevents that."""
-    needs = (
-        needs_text([proposals.proposal(request)], labels)
-        if proposals.kind(request) == "reflect"
-        else ""
-    )
+    request = document["review"]
+    needs = needs_text([proposals.proposal(request)], labels)
     question = review_question(request, labels, edits)
-    return Picture(draw("review.band", labels, question=question, needs=needs, message=message))
+    return Picture(
+        draw(
+            "review.band",
+            labels,
+            document=document,
+            question=question,
+            needs=needs,
+            message=message,
+        )
+    )
 
 
 def why(document: Data, labels: Labels) -> Picture:
@@ -234,14 +240,17 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     yield clipped(title, heads, signal_rows(signals, labels), notes=notes)
     ledger = sorted(signals.get("needs") or (), key=lambda need: _sign(need) != "warning")
     needs = [
-        (need_verdict(need, labels), need["need"], f"{need['met']:.0%}", need["title"])
+        (
+            need_verdict(need, labels),
+            need["need"],
+            f"{need['met']:.0%}",
+            f"{need['title']} · {need.get('quote', '')}".strip(" ·"),
+        )
         for need in ledger
     ]
     if needs:
-        title = f"{labels('needs')} · {needs_text([reflection], labels)}"
-        yield clipped(
-            title, columns(labels, ":status", "need", "need_sure:number", "need_piece"), needs
-        )
+        heads = columns(labels, ":status", "need", "need_sure:number", "need_piece")
+        yield clipped(f"{labels('needs')} · {needs_text([reflection], labels)}", heads, needs)
 
 
 def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]]:
@@ -274,8 +283,9 @@ def need_verdict(need: Data, labels: Labels) -> str:
 
 
 def _sign(need: Data) -> str:
-    looks = {"likely": "done", "unmet": "warning", "open": "warning"}
-    return looks.get(need_state(need), "success")
+    return {"likely": "done", "unmet": "warning", "open": "warning"}.get(
+        need_state(need), "success"
+    )
 
 
 def _number(value: Any) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from workbench.records.figures import Piece
 from workbench.state import Data
-from workbench.text import content_terms, sentences, terms
+from workbench.text import closest, content_terms, sentences, terms
 from workbench.views.blocks import by_tables, cells_of
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el, joined, safe
@@ -200,9 +200,8 @@ def _marked(text: str, sentence: str) -> Markup:
     >>> str(_marked("It is green. It was released in 2003.", "Moss was released in 2003 [1]."))
     'It is green. <mark>It was released in 2003.</mark>'
     """
-    wanted = set(terms(sentence))
-    best = max(sentences(text), key=lambda part: len(wanted & set(terms(part))), default="")
-    if not wanted & set(terms(best)):
+    best = closest(sentence, sentences(text))
+    if not {*terms(sentence)} & {*terms(best)}:
         return safe(text)
     before, marked, after = text.partition(best)
     return joined([before, el("mark", marked), after])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from workbench.state import Data, Json
 from workbench.views.comparison import LETTERS
@@ -19,56 +20,28 @@ SORTS = {"title": "question_asked", "status": "status", "kb": "runs_kb", "create
 
 
 def runs_table(
-    rows: Sequence[Data],
-    labels: Labels,
-    *,
-    total: int,
-    page: int = 0,
-    sort: tuple[str, bool] = ("created_at", True),
-    marked: Sequence[str] = (),
-    here: str = "",
-    costs: Mapping[str, Data],
-    rated: Mapping[str, str] = {},
+    rows: Sequence[Data], labels: Labels, costs: Mapping[str, Data], **about: Any
 ) -> Picture:
     """Return one page of the table.
 
     Args:
         rows: of ``wb.runs.lines``, those of this page.
         labels: the words.
-        total: how many there are on all pages.
-        page: the number of the page, from 0.
-        sort: the column, and whether the largest value comes first.
-        marked: the runs that are chosen, in order.
-        here: the run on the bench.
         costs: of ``family.details``, by run.
-        rated: the sign of what a person said of an answer, by run.
+        about: ``total``, how many runs there are on all pages; the ``page``, from 0; ``sort``, the column, and whether
+            the largest value comes first; the ``marked`` runs, in order; ``here``, the run on the bench; ``rated``, the
+            sign of what a person said of an answer, by run.
     """
-    letters = dict(zip(marked, LETTERS, strict=False))
+    letters = dict(zip(about["marked"], LETTERS, strict=False))
     facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
-    look = {
-        "letters": letters,
-        "marked": marked,
-        "here": here,
-        "facts": facts,
-        "ids": costs,
-        "rated": rated,
-    }
+    about |= {"letters": letters, "facts": facts, "ids": costs}
     drawn = {}
     for row in rows:
         cost = costs[row["run_id"]]
         name = fork_name(cost["changes"], labels)
-        drawn[row["run_id"]] = draw("runs.row", labels, row=row, name=name, cost=cost, **look)
-    frame = draw(
-        "runs.table",
-        labels,
-        sort=sort,
-        sorts=SORTS,
-        total=total,
-        page=page,
-        before=page * PAGE,
-        shown=len(rows),
-        **look,
-    )
+        drawn[row["run_id"]] = draw("runs.row", labels, row=row, name=name, cost=cost, **about)
+    before = about["page"] * PAGE
+    frame = draw("runs.table", labels, sorts=SORTS, before=before, shown=len(rows), **about)
     return Picture(frame, drawn)
 
 

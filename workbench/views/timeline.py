@@ -13,10 +13,11 @@ from markupsafe import Markup
 
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, span_ms, work_ticks
 from workbench.state import Data, Decision, ExecutionRecord
-from workbench.views.drawing import Body, Drawing, Legend, sheet, short
+from workbench.views.drawing import Body, Drawing, Legend, sheet
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import phase_name
 from workbench.views.markup import Picture, draw, step_name
+from workbench.views.plan import query_text
 
 _SIGNS = (
     ("waiting", "▮", "person-fill"),
@@ -40,7 +41,7 @@ class Lane(NamedTuple):
 def timeline(document: Data, labels: Labels) -> Picture:
     """Return the timeline of a run."""
     segments = bars(document["log"], document["records"], document["decisions"])
-    body, slowest, legend = _drawn(segments, labels)
+    body, slowest, legend = _drawn(segments, document["records"], labels)
     return Picture(
         draw("plan.timeline", labels, body=body, slowest=slowest, legend=legend), body.rows
     )
@@ -48,21 +49,24 @@ def timeline(document: Data, labels: Labels) -> Picture:
 
 def when(
     log: Iterable[Data],
-    records: Iterable[ExecutionRecord],
+    records: Sequence[ExecutionRecord],
     decisions: Sequence[Decision] = (),
     language: str = "en",
 ) -> Drawing:
     """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
     labels = Labels(language)
-    segments = bars([*log], [*records], decisions)
-    body, slowest, legend = _drawn(segments, labels, True)
+    segments = bars([*log], records, decisions)
+    body, slowest, legend = _drawn(segments, records, labels, True)
     under = f"{slowest} · {labels('timeline_axis')}".strip(" ·")
     heat = labels("of_the_time")
     return sheet(map(asdict, segments), body, labels("timeline"), under, legend, heat)
 
 
 def _drawn(
-    segments: Sequence[Bar], labels: Labels, page: bool = False
+    segments: Sequence[Bar],
+    records: Iterable[ExecutionRecord],
+    labels: Labels,
+    page: bool = False,
 ) -> tuple[Body, str, Legend]:
     """Draw the lanes below each other: name, track, facts; name the slowest step or node, and explain the signs.
 
@@ -72,18 +76,20 @@ def _drawn(
     lanes = [*_lanes(segments, labels, page and len(attempts(segments)) <= 12)]
     gaps = [bar for bar in segments if bar.kind in GAPS]
     worked = sum(lane.took for lane in lanes if lane.bars[0].kind == "phase")
+    titles = {record["step_id"]: query_text(record["raw_input"]) for record in records}
     look = {"total": total, "page": page}
     axis = draw("timeline.axis", ticks=work_ticks(total, 4), gaps=gaps, **look)
     rows = dict[str, Markup]()
     for lane in lanes:
-        name = short(lane.name, 22) if page else lane.name
-        place = {"name": name, "top": 22 + 18 * len(rows), "worked": worked}
+        place = {"titles": titles, "top": 22 + 18 * len(rows), "worked": worked}
         rows[lane.key] = draw("timeline.lane", labels, lane=lane, **place, **look)
     body = Body([axis], rows, 780 if page else "100%", 26 + 18 * len(rows))
     looks = {"from_tape" if bar.replayed else bar.kind for bar in segments}
     looks |= {"at_once" for lane in lanes if lane.at_once}
     legend = [(sign, ink, labels(look)) for look, sign, ink in _SIGNS if look in looks]
-    slowest = draw("timeline.slowest", labels, lanes=lanes, worked=worked).unescape()
+    slowest = draw(
+        "timeline.slowest", labels, lanes=lanes, titles=titles, worked=worked
+    ).unescape()
     return body, slowest, legend
 
 

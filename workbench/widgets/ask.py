@@ -137,10 +137,10 @@ class AskForm(Panel):
     @property
     def models(self) -> dict[str, str]:
         """Return the model of each role for which one was chosen, with the effort."""
-        chosen = {role: pair for role, pair in self._models.items() if pair[0]}
         return {
             role: f"{name}?effort={effort}" if effort else name
-            for role, (name, effort) in chosen.items()
+            for role, (name, effort) in self._models.items()
+            if name
         }
 
     def _choose_model(self) -> None:

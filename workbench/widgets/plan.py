@@ -86,10 +86,13 @@ class StepForm:
         ).add_class("wb-numbers")
         self.limits = fold(labels("form_limits"), row)
         inside = [
-            *(self.head, boxes["objective"]),
+            self.head,
+            boxes["objective"],
             ipywidgets.HBox([boxes["tool"], boxes["condition"]]).add_class("wb-pair"),
-            *(boxes["tool_input"], boxes["depends_on"]),
-            *(self.limits, row),
+            boxes["tool_input"],
+            boxes["depends_on"],
+            self.limits,
+            row,
         ]
         self.box = ipywidgets.VBox(inside).add_class("wb-step-form")
 
@@ -111,7 +114,7 @@ class StepForm:
             self.limits.value = step.budget != PlanBudget() or step.priority != 1
         if step.tool in self._tools:
             self.fields["tool"].control.widget.tooltip = self._tools[step.tool].description
-        self.head.show(draw("plan.step_head", self._labels, step_id=step.step_id, locked=locked))
+        self.head.show(draw("plan.step_head", self._labels, step=step, locked=locked))
         display_if(self.box, True)  # only once it is filled: a person may type at once
 
     def accepted(self, tool: str, tool_input: Data) -> Json:

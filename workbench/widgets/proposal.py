@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import ipywidgets
 
@@ -10,7 +10,7 @@ from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
-from workbench.views.markup import cut, el
+from workbench.views.markup import cut, draw, el
 from workbench.views.review import need_verdict
 from workbench.widgets.form import Control, Field, Fields, choice, fold, text, toggle
 from workbench.widgets.panel import on_change
@@ -122,21 +122,12 @@ class ClarifyForm(Form):
             )
             own[name] = text(box)
         texts = {name: question["question"] for name, question in questions.items()}
-        self.answers = _text_fields(texts, self._labels, own)
+        properties = {name: {"description": cut(words, 200)} for name, words in texts.items()}
+        schema = {"properties": properties}
+        self.answers = Fields(
+            schema, self._labels, title=lambda name: cut(texts[name], 120), own=own
+        )
         return {"answers": self.answers}
-
-
-def _text_fields(
-    texts: Mapping[str, str],
-    labels: Labels,
-    own: dict[str, Control],
-    required: bool = False,
-    untitled: str = "",
-) -> Fields:
-    """Return one field per text, which is its title and its hint."""
-    properties = {name: {"description": cut(words, 200)} for name, words in texts.items()}
-    schema = {"properties": properties, "required": [*texts] if required else []}
-    return Fields(schema, labels, title=lambda name: cut(texts[name], 120) or untitled, own=own)
 
 
 class PlanForm(Form):
@@ -172,17 +163,16 @@ class ReflectForm(Form):
         self._recorded = {step["step_id"] for step in recorded["steps"]}
         self._chosen: bool | None = None
         activated = self._proposed["activate"]
-        held = [step["step_id"] for step in recorded["steps"] if step.get("condition") == "held"]
-        names = [
-            name
-            for name in dict.fromkeys([*held, *activated])
-            if name in activated or name not in ran
+        held = [
+            step["step_id"]
+            for step in recorded["steps"]
+            if step.get("condition") == "held" and step["step_id"] not in ran
         ]
         self._wakes = {
             name: ipywidgets.Checkbox(
                 name in activated, description=labels("wake_step", step=name)[:200], indent=False
             )
-            for name in names
+            for name in dict.fromkeys([*held, *activated])
         }
         for box in self._wakes.values():
             on_change(box, listener)
@@ -241,14 +231,13 @@ class ReflectForm(Form):
             for need, verdict in before.items()
         }
         own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
-        titles = {
-            need["need"]: f"{need_verdict(need, labels)} · {need['need']}" for need in self._needs
-        }
-        self.needs = _text_fields({**titles, "": ""}, labels, own, True, labels("need_another"))
+        titles = {"": labels("need_another")}
+        for need in self._needs:
+            verdict = need_verdict(need, labels)
+            titles[need["need"]] = draw("review.need", labels, need=need, verdict=verdict)
+        schema = {"properties": {need: {} for need in own}, "required": [*own]}
+        self.needs = Fields(schema, labels, title=titles.__getitem__, own=own)
         self.needs.box.add_class("wb-needs")
-        for need, title in titles.items():
-            looks = {"✓": "wb-met", "!": "wb-unmet"}
-            self.needs.fields[need].box.add_class(looks.get(title[0], "wb-idle"))
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 

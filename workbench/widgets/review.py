@@ -72,7 +72,10 @@ class Review(traitlets.HasTraits):
         self.primary = press_button("", self.submit, "wb-primary")
         self.stop = press_button("", lambda: self.decide("reject"))
         self.respond = press_button(
-            labels("respond_dots"), lambda: self._open_message(True), "wb-quiet"
+            labels("respond_dots"),
+            lambda: self._open_message(True),
+            "wb-quiet",
+            tooltip=labels("respond_told"),
         )
         self.message = ipywidgets.Textarea(description=labels("respond_field"), rows=2)
         self.send = press_button(
@@ -152,12 +155,8 @@ class Review(traitlets.HasTraits):
         self.stop.tooltip = labels.get(f"stop_{kind}_told", labels("stop_here_told"))
         self.message.description = labels.get(f"respond_{kind}", labels("respond_field"))
         allowed = proposals.allowed(self._request)
-        for widget, action in (
-            (self.stop, "reject"),
-            (self.respond, "respond"),
-            (self.form, "edit"),
-        ):
-            display_if(widget, action in allowed)
+        display_if(self.respond, "respond" in allowed)
+        display_if(self.form, "edit" in allowed)
         self._open_message(False)
 
     def _saved_draft(self, part: str) -> str:
@@ -188,9 +187,13 @@ class Review(traitlets.HasTraits):
             self._save_draft("form", draft)
         faults = self._problems + self._form.faults
         next_step = self._labels("problems_to_mend", n=faults) if faults else self._next(edits)
-        self.band.show(band(self._request, self._labels, next_step, edits))
+        self.band.show(band(self._document, self._labels, next_step, edits))
         self.primary.description = primary(self._request, edits, faults, self._labels)
-        missing = not edits and "approve" not in proposals.allowed(self._request)
+        self.primary.tooltip = next_step
+        allowed = proposals.allowed(self._request)
+        both = next_step == self._labels("next_answer")  # then both buttons would answer now
+        display_if(self.stop, "reject" in allowed and not both)
+        missing = not edits and "approve" not in allowed
         self.primary.disabled = bool(faults) or missing or self._sent
         self.send.disabled = not self.message.value.strip() or self._sent
 
