@@ -116,6 +116,9 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
         strict = Settings.load(**CORE, memory_least=0.9)
         found, _ = Recalling(kept, strict, HashingEmbeddings()).find("violins", "ann", conversation)
         assert found == [], "what does not fit is not recalled"
+        away = Outage("")
+        nothing = Recalling(kept, settings, away).find("导演是谁", "bob")
+        assert nothing == ([], "") and not away.calls, "the first question of a conversation waits for no vector"
 
 
 @pytest.fixture

@@ -112,6 +112,8 @@ class Recalling:
         Of all of a user's where no conversation is named. ``similarity`` is the larger of the cosine of the nearer
         message and the share of the question's words.
         """
+        if not self.store.count_episodes(conversation_id, user_id)[0]:
+            return [], ""  # nothing is embedded, and NumPy is not loaded
         # Exchanges of which the similarity is looked at.
         looked_at = 50
         today = datetime.fromisoformat(self.store.time())
@@ -164,7 +166,7 @@ class Recalling:
         key = conversation_id or f"user:{user_id}"
         talk = self._held.pop(key, None)
         counts = (
-            self.store.count_episodes(conversation_id, user_id, talk.last, model)
+            self.store.count_episodes(conversation_id, user_id, model, talk.last)
             if talk
             else None
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Sequence
+from math import inf
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -234,7 +235,7 @@ class MemoryStore:
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
     def count_episodes(
-        self, conversation_id: str, user_id: str, until: int, model: str
+        self, conversation_id: str, user_id: str, model: str = "", until: float = inf
     ) -> tuple[int, int]:
         """Return how many exchanges there are up to a position, and how many of them have a vector by this model."""
         whose, arguments = _whose(conversation_id, user_id)
