@@ -126,6 +126,16 @@ class Page:
         return sys.stderr.isatty() and not self.as_json
 
     @property
+    def progress(self) -> Callable[[str, int, int], None] | None:
+        """Return what says how far long work is, where a person sees it; None elsewhere."""
+
+        def tell(name: str, done: int, total: int) -> None:
+            if done == total or done % 20 == 0:
+                self.say(f"{name}: {done} of {total}", "dim")
+
+        return tell if self.watched else None
+
+    @property
     def person(self) -> bool:
         """Return whether a person can be asked."""
         return self.watched and sys.stdin.isatty()

@@ -126,17 +126,8 @@ def memory(page: Page, conversations: Path, **options: Any) -> None:
 
 
 def _arguments(page: Page, options: Json) -> Json:
-    """Return the arguments of a measurement; with a line for every fiftieth question, where a person watches."""
-
-    def tell(tool: str, done: int, total: int) -> None:
-        if done == total or done % 50 == 0:
-            page.say(f"{tool}: {done} of {total}", "dim")
-
-    return {
-        **options,
-        "where": dict(options["where"]),
-        "progress": tell if page.watched else None,
-    }
+    """Return the arguments of a measurement."""
+    return {**options, "where": dict(options["where"]), "progress": page.progress}
 
 
 def _print(page: Page, table: Json) -> None:

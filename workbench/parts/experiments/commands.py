@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +60,7 @@ def run(
             return 0
         page.say(expected["text"], "dim")
         done = wb.experiments.run(
-            spec, workers=workers, dask=dask, progress=_progress(page), notify=notify
+            spec, workers=workers, dask=dask, progress=page.progress, notify=notify
         )
         differing = done.check() if check and not done.spec.notebook else []
         if page.as_json:
@@ -149,14 +148,6 @@ def stop(page: Page, name: str) -> None:
     """Stop an experiment after the cell that runs; `run` continues it."""
     with page.open() as wb:
         wb.experiments.get(name).stop()
-
-
-def _progress(page: Page) -> Callable[[str, int, int], None] | None:
-    def tell(name: str, done: int, total: int) -> None:
-        if done == total or done % 20 == 0:
-            page.say(f"{name}: {done} of {total}", "dim")
-
-    return tell if page.watched else None
 
 
 def _table(done: Experiment, measure: str = "") -> str:

@@ -28,9 +28,10 @@ from workbench.graphs.reviewers import answer
 from workbench.records.document import evidence_lines
 from workbench.records.prompts import fenced
 from workbench.records.proposals import description, proposal
+from workbench.runs.asking import LONGEST_MESSAGE, LONGEST_NAME
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.state import Data
+from workbench.state import REVIEW_POINTS, Data
 from workbench.text import visible
 from workbench.views.blocks import Block
 from workbench.views.outline import IN_TERMINAL, outline
@@ -41,24 +42,22 @@ _ANSWERED = ("head", "answer", "sources")
 _PAUSED = ("head", "plan", "reflections", "review")
 _ACTIONS = {"approve": "approve", "stop": "reject", "answer": "respond"}
 
-Question = Annotated[
-    str,
-    Field(min_length=1, max_length=8_000, description="in English or Chinese, as a person asks"),
-]
+_Text = Annotated[str, Field(min_length=1, max_length=LONGEST_MESSAGE)]
+_Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Question = Annotated[_Text, Field(description="in English or Chinese, as a person asks")]
 Base = Annotated[
     str,
-    Field(max_length=200, description="the knowledge base; empty: the only one, or it is chosen"),
+    Field(
+        max_length=LONGEST_NAME,
+        description="the knowledge base; empty: the only one, or it is chosen",
+    ),
 ]
-Remark = Annotated[
-    str, Field(min_length=1, max_length=4_000, description="a sentence in English or Chinese")
-]
-User = Annotated[str, Field(min_length=1, max_length=200, description="of whom")]
-RunId = Annotated[
-    str, Field(min_length=1, max_length=100, description="the id of a run of this workspace")
-]
+Remark = Annotated[_Text, Field(description="a sentence in English or Chinese")]
+User = Annotated[_Name, Field(description="of whom")]
+RunId = Annotated[_Name, Field(description="the id of a run of this workspace")]
 Points = Annotated[
     list[Literal["plan", "step", "reflect"]],
-    Field(max_length=3, description="where a person is to decide; [] nowhere"),
+    Field(max_length=len(REVIEW_POINTS), description="where a person is to decide; [] nowhere"),
 ]
 
 
@@ -103,7 +102,8 @@ class Tools:
         kb: Base = "",
         review: Points = [],  # noqa: B006, a default of the tool's schema
         session: Annotated[
-            str, Field(max_length=200, description="the session_id of a run, to continue it")
+            str,
+            Field(max_length=LONGEST_NAME, description="the session_id of a run, to continue it"),
         ] = "",
     ) -> CallToolResult:
         """Ask a question: it is planned, searched, judged, and answered with citations.
@@ -130,7 +130,11 @@ class Tools:
         ctx: Context,
         decision: Literal["approve", "stop", "answer", "resume"],
         words: Annotated[
-            str, Field(max_length=4_000, description="for `answer`: what is to be done instead")
+            str,
+            Field(
+                max_length=LONGEST_MESSAGE,
+                description="for `answer`: what is to be done instead",
+            ),
         ] = "",
     ) -> CallToolResult:
         """Answer a run that waits for a decision, or (`resume`) continue one that was interrupted.
