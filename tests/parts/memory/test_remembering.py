@@ -21,7 +21,7 @@ from tests.test_store import store as conversations  # noqa: F401
 from workbench.cli import main
 from workbench.errors import ModelError, WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.preferences import read_preferences
+from workbench.parts.memory.reading import read_preferences
 from workbench.parts.memory.recall import by_rules
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory

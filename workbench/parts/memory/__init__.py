@@ -9,7 +9,7 @@ PART = Part(
     nodes={
         "recall": "recall:recall",
         "prompt": "recall:prompt_text",
-        "with_preferences": "preferences:apply_preferences",
+        "with_preferences": "reading:apply_preferences",
         "keep": "service:keep_noted",
         "acknowledge": "answer:acknowledge",
         "answer": "answer:answer_from_memory",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import ModelError, WorkbenchError, shown
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
-from workbench.parts.memory.preferences import read_note
+from workbench.parts.memory.reading import read_note
 from workbench.parts.memory.service import find_recalling, word_share
 from workbench.parts.memory.store import Memory, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks

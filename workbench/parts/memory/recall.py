@@ -16,8 +16,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from workbench.graphs.roles import ask_model, history_messages, history_text, numbered, window
-from workbench.parts.memory.answer import question_to_memory
-from workbench.parts.memory.preferences import read_preferences
+from workbench.parts.memory.reading import question_to_memory, read_preferences
 from workbench.parts.memory.store import Memory
 from workbench.parts.memory.summarizing import best_sentence
 from workbench.ports import Context

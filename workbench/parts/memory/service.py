@@ -28,7 +28,7 @@ from workbench.extensions import Service
 from workbench.graphs.roles import ask_model
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
-from workbench.parts.memory.answer import question_to_memory
+from workbench.parts.memory.reading import question_to_memory
 from workbench.parts.memory.store import Episode, Memory, MemoryStore, outdated
 from workbench.parts.memory.summarizing import summarize
 from workbench.ports import Context, Remembering

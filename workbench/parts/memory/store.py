@@ -16,7 +16,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from workbench.errors import WorkbenchError, shown
-from workbench.parts.memory.preferences import SINGLE, read_note, same_thing
+from workbench.parts.memory.reading import SINGLE, read_note, same_thing
 from workbench.records.conversations import Execute, SqlConversations, digest
 from workbench.state import Data, Json, Noted
 from workbench.text import clean

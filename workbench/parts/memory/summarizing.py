@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import log1p, sqrt
 
 from workbench.language.words import is_small_talk
-from workbench.parts.memory.preferences import read_preferences
+from workbench.parts.memory.reading import read_preferences
 from workbench.state import Data
 from workbench.text import content_stems, detect_language, sentences
 

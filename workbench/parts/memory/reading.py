@@ -1,18 +1,24 @@
-"""Read what a message says plainly about the person: likes, dislikes, a name, and what is to be remembered.
+"""Read a message: what it says plainly about the person, and what it asks of memory.
 
-Closed patterns only, in English and Chinese. Anything else that people say of themselves is kept by a model, by the
-person (``wb.memory``) or by a tool, or not at all. What is liked and disliked narrows what is recommended.
+Likes, dislikes, a name, and what is to be remembered are read by closed patterns, in English and Chinese. Anything else
+that people say of themselves is kept by a model, by the person (``wb.memory``) or by a tool, or not at all. What is
+liked and disliked narrows what is recommended.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases
-from workbench.state import Data, Noted, RouteDecision
-from workbench.text import CJK, fold, sentences, stem, terms
+from workbench.state import Data, MemoryQuestion, Noted, RouteDecision
+from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences, stem, terms
+
+if TYPE_CHECKING:
+    from workbench.parts.memory.store import Memory
 
 SINGLE = ("persona", "name", "current_intent")
 """Sections that hold one memory: a new one takes the place of the one before."""
@@ -27,7 +33,7 @@ _CUT = re.compile(
     r"|(?<!记住)[;；，,](?=(?:请|你|帮我)*记住|[请给帮推有哪谁那换我])",
     re.I,
 )
-_QUESTION = re.compile(r"[?？]\W*$|什么|谁|哪|怎|几|多少|[吗呢]\W*$")
+IS_QUESTION = re.compile(r"[?？]\W*$|什么|谁|哪|怎|几|多少|[吗呢]\W*$")
 _OFTEN = r"(?:really |also |just |now |still |quite )*"
 _OFTEN_ZH = "(?:真的?|很|也|还|现在|最|特别|非常|更|都)*"
 _LIKES = {
@@ -67,7 +73,7 @@ def read_preferences(message: str) -> tuple[list[Noted], str]:
     for clause in parts if len(message) <= longest else []:
         plain = _LEAD.sub("", clause.replace("’", "'"), count=1).strip(" ,，.。!！;；\n")
         # A longer clause was pasted.
-        note = None if _QUESTION.search(clause) or len(plain) > 200 else _read(plain)
+        note = None if IS_QUESTION.search(clause) or len(plain) > 200 else _read(plain)
         if note:
             notes.append(note)
         elif plain:
@@ -157,3 +163,107 @@ def same_thing(new: Data, old: Data) -> bool:
         and long[: len(short)] == short
         and len(long) <= len(short) + more
     )
+
+
+# --- Which questions memory answers ---
+
+MOST, LONGEST, SHARE = 3, 300, 0.5
+"""Notes of an answer; characters of a question or a quotation; the least share of the question's words in a note or an
+exchange."""
+_SPEAK = (
+    "say|said|tell|told|mention(?:ed)?|ask(?:ed)?|recommend(?:ed)?|suggest(?:ed)?|discuss(?:ed)?"
+)
+_SPEAK_ZH = "说|问|提|讲|推荐|聊|告诉|谈"
+_EARLIER = re.compile(
+    rf"\b(?:did|have) (i|you|we) (?:just |already |ever )?(?:{_SPEAK})\b"
+    rf"|\b(i|you|we)(?: have|'ve| had)? (?:just |already )?(?:said|told|mentioned|asked|recommended|suggested)\b"
+    rf"|([我你])们?(?:刚才|刚刚|之前|先前)?(?:{_SPEAK_ZH})过|([我你])们?(?:刚才|刚刚|之前|先前)"
+    r"|刚才|\bjust now\b|\b(?:i|my|you|your|we)\b.*\bearlier(?! than)",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(r"\b(?:i|my|me)\b|我(?!们)", re.I)
+_ASKS_NAME = re.compile(
+    r"\bmy name\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I
+)
+_WHOLE = re.compile(
+    r"\b(?:know|remember|noted|stored?) about me\b|关于我(?!们)|(?:了解|记得|知道)我(?:什么|哪些|多少)",
+    re.I,
+)
+"""Everything noted is asked for."""
+_LIKING = re.compile(
+    r"\bdo(?: not|n't)? i (?:not )?(?:like|love|enjoy)\b|我不?(?:最|很)?(?:喜欢|爱)(?![^，；什哪谁]*[，；])",
+    re.I,
+)
+"""A liking that is asked for; in Chinese not one that is stated in a clause before the question."""
+_DISLIKING = re.compile(r"\bi not\b|n't i\b|\bi (?:hate|dislike)\b|我(?:不喜欢|讨厌|不爱)", re.I)
+_OPEN = re.compile(r"^\W*(?:what|which|who)\b|什么|哪|谁", re.I)
+_EMPTY = re.compile(
+    rf"\b(?:{_SPEAK}|earlier|before|just|now|about|again|kind|sort|type|like|love|enjoy|hate|dislike|am|not|don't)\b"
+    rf"|刚才|刚刚|之前|先前|{_SPEAK_ZH}|什么|哪[里儿个部些]?|谁|多少|几|类型|那[个部些]?|这[个部些]?|怎么|关于|喜欢|讨厌"
+    r"|[我你他她们的了是在过吗呢啊不最有得到]",
+    re.IGNORECASE,
+)
+
+
+def question_to_memory(message: str, notes: Sequence[Memory]) -> MemoryQuestion | None:
+    """Return what a message asks of the conversation or of the notes; None where it is a question like any other.
+
+    >>> asked = question_to_memory("What did I say about opera?", [])
+    >>> asked["about"], asked["whose"], question_to_memory("What was agreed on 3 May?", [])
+    ('opera', 'user', None)
+    >>> question_to_memory("What do you know about me?", [])["notes"], question_to_memory("你了解我什么？", [])["notes"]
+    ([], [])
+    """
+    plain = message.replace("’", "'")
+    if len(message) > LONGEST or not IS_QUESTION.search(plain):
+        return None
+    if match := _EARLIER.search(plain):
+        who = next(filter(None, match.groups()), "").lower()
+        whose = {"i": "user", "我": "user", "you": "assistant", "你": "assistant"}.get(who, "")
+        return MemoryQuestion(about=_about(plain), whose=whose, notes=None)
+    if _WHOLE.search(plain):
+        return MemoryQuestion(about="", whose="", notes=[note["id"] for note in reversed(notes)])
+    fitting = _notes_for(plain, notes) if _PERSON.search(plain) else []
+    if fitting or _ASKS_NAME.search(plain) or (_LIKING.search(plain) and _OPEN.search(plain)):
+        return MemoryQuestion(
+            about=_about(plain), whose="", notes=[note["id"] for note in fitting]
+        )
+    return None
+
+
+def _about(message: str) -> str:
+    """Return the words of a question that say what it is about."""
+    words = [
+        word
+        for word in re.findall(r"[\w'-]+", _EMPTY.sub(" ", message))
+        if fold(word) not in STOP_WORDS
+    ]
+    return " ".join(words)
+
+
+def words_asked(text: str, characters: bool = False) -> set[str]:
+    """Return the stems of a text that say what it is about; of Chinese its characters, where these are compared."""
+    spaced = CJK.sub(lambda match: f" {match[0]} ", text) if characters else text
+    stems = content_stems(_EMPTY.sub(" ", spaced))
+    # Letters of a stem that are compared.
+    return {word[:6] for word in stems}
+
+
+def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
+    """Return the notes that answer a question about the person, best first."""
+    if _ASKS_NAME.search(message):
+        return [note for note in notes if note["section"] == "name"][-1:]
+    wanted = words_asked(message, characters=True)
+    newest = list(reversed(notes))
+    liking = bool(_LIKING.search(message))
+    if liking:
+        newest = [note for note in newest if note["section"] == "preferences"]
+    shared = {
+        n["id"]: len(wanted & words_asked(f"{n['content']} {n['about']}", characters=True))
+        for n in newest
+    }
+    fitting = [n for n in newest if wanted and shared[n["id"]] / len(wanted) >= SHARE]
+    if fitting or not liking or not _OPEN.search(message):
+        return sorted(fitting, key=lambda n: -shared[n["id"]])[:1]
+    polarity = "dislike" if _DISLIKING.search(message) else "like"
+    return [note for note in newest if note["polarity"] == polarity][:MOST]
