@@ -425,7 +425,9 @@ class FieldsWriter:
         wanted = [
             n
             for n in dict.fromkeys(names)
-            if n in self.schema and document.values(n) and n not in equal
+            if n in self.schema
+            and n not in equal
+            and document.values(n) not in ([], [document.title])
         ]
         wanted = wanted[: max(2, len(question["fields"]))]
         facts = [self.joined(self.value_texts(document, name)[:3]) for name in wanted]
