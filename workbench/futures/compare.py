@@ -109,7 +109,7 @@ class Side:
         sources = _sources(self.run.citations)
         by_text = dict[str, Json]()
         for sentence, cited in claims:
-            bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
+            bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip(" |").replace(" | ", " · ")
             numbers = dict.fromkeys(map(int, cited))
             if key := fold(bare):
                 by_text.setdefault(

@@ -9,6 +9,7 @@ from workbench.state import Citation, Evidence, RetrievalResult
 from workbench.text import sentences
 
 _MARK = re.compile(r"\s?[\[【]\s*(\d{1,4}(?:\s*[,，、;]\s*\d{1,4})*)\s*[\]】]")
+_TABLE_HEAD = re.compile(r"^\|.*\n\|[\s:|-]+\|$", re.M)
 _STRAY = re.compile(r"^([”」』）]*(?:\s?\[\d+\])+[.。]?|[”」』）]+)\s*")
 
 
@@ -73,9 +74,11 @@ def marked_sentences(text: str) -> list[str]:
 
     >>> marked_sentences("It is green. [1] It is big. 他说：“很好。”[2]真的。")
     ['It is green. [1]', 'It is big.', '他说：“很好。”[2]', '真的。']
+    >>> marked_sentences("| | Moss |\\n| --- | --- |\\n| year | 1821 [1] |")
+    ['| year | 1821 [1] |']
     """
     result: list[str] = []
-    for sentence in sentences(text):
+    for sentence in sentences(_TABLE_HEAD.sub("", text)):
         stray = _STRAY.match(sentence)
         if stray and result:
             between = "" if stray.group(1)[0] in "”」』）" else " "

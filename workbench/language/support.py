@@ -18,7 +18,6 @@ from workbench.text import CJK, STOP_WORDS, days, fold, sentences, simplified, s
 Verdict = Literal["supported", "unsupported", "unjudged", "uncited"]
 _SAME_SENTENCE = 0.6
 """Share of its words from which on a sentence of a source is taken for the same with another negation."""
-_TABLE_HEAD = re.compile(r"^\|.*\n\|[\s:|-]+\|$", re.M)
 _MARKS = re.compile(r"\s?\[\d+\]")
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?")
 ADDRESS = re.compile(r"(?:https?://|(?<![\w/])/(?=\w+/))[^\s)\]>）」】，。；]+")
@@ -82,7 +81,7 @@ def statements(text: str) -> list[str]:
     """Return the sentences of an answer that state something: no questions, headings or remarks on the corpus."""
     return [
         sentence
-        for sentence in marked_sentences(_TABLE_HEAD.sub("", text))
+        for sentence in marked_sentences(text)
         if _states(_bare(sentence), bool(_cited(sentence)))
     ]
 
