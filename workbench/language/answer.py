@@ -110,7 +110,9 @@ def judge(
     # Where no document of the corpus holds for a list's conditions, no quotation is that list. No sentence
     # chooses among documents by what their fields do not have.
     empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
-    which = question["intent"] == "list" or pattern("intent.which").search(question["text"].lower())
+    which = question["intent"] == "list" or pattern("intent.which").search(
+        question["text"].lower()
+    )
     chooses = len(fields.schema) > 1 and which
     # A field is asked of a document: a name that is none of these is not answered for.
     unsaid = (
