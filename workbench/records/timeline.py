@@ -212,13 +212,3 @@ def work_ticks(span: float, limit: int) -> list[float]:
         (s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if span / (s * 10**e) <= limit), span
     )
     return [round(step * i, 6) for i in range(int(span / step) + 1)]
-
-
-def attempts(segments: Sequence[Bar]) -> list[tuple[Bar, list[Bar]]]:
-    """Return each attempt at a step that ran, and what happened inside its tool."""
-    inside: dict[tuple[str, int], list[Bar]] = {}
-    for bar in segments:
-        if bar.kind == "sub_step":
-            inside.setdefault((bar.step_id, bar.attempt), []).append(bar)
-    ran = (bar for bar in segments if bar.kind == "step" and bar.status != "skipped")
-    return [(bar, inside.get((bar.step_id, bar.attempt), [])) for bar in ran]

@@ -220,6 +220,7 @@ def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def _evidence(document: Data, labels: Labels) -> Iterator[Block]:
+    cited = {citation["n"] for citation in document["citations"]}  # they are listed as sources
     rows = [
         (
             f"[{piece['n']}]",
@@ -228,10 +229,11 @@ def _evidence(document: Data, labels: Labels) -> Iterator[Block]:
             ", ".join(piece["tools"]),
         )
         for piece in document["evidence"][: document["figures"]["in_prompt"] or None]
+        if piece["n"] not in cited
     ]
     if rows:
         yield clipped(
-            labels("evidence_title"),
+            labels("evidence_also" if cited else "evidence_title"),
             columns(labels, ":number", "piece", "score:number", "found_by"),
             rows,
             opened=False,

@@ -1,4 +1,4 @@
-"""A timeline: phases that add up to the time of a run, and their nodes, steps and sub-steps on one axis of work time.
+"""A timeline: phases that add up to the time of a run, and their nodes and steps on one axis of work time.
 
 Places and widths on the axis are percentages, so that the picture fits any width.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, span_ms, work_ticks
+from workbench.records.timeline import GAPS, Bar, bars, busy_ms, span_ms, work_ticks
 from workbench.state import Data, Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, Legend, sheet
 from workbench.views.labels import Labels
@@ -68,17 +68,13 @@ def _drawn(
     labels: Labels,
     page: bool = False,
 ) -> tuple[Body, str, Legend]:
-    """Draw the lanes below each other: name, track, facts; name the slowest step or node, and explain the signs.
-
-    A page of up to 12 attempts has lanes for their sub-steps.
-    """
+    """Draw the lanes below each other: name, track, facts; name the slowest step or node, and explain the signs."""
     total = span_ms(segments) or 1.0
-    lanes = [*_lanes(segments, labels, page and len(attempts(segments)) <= 12)]
-    gaps = [bar for bar in segments if bar.kind in GAPS]
+    lanes = [*_lanes(segments, labels)]
     worked = sum(lane.took for lane in lanes if lane.bars[0].kind == "phase")
     titles = {record["step_id"]: query_text(record["raw_input"]) for record in records}
     look = {"total": total, "page": page}
-    axis = draw("timeline.axis", ticks=work_ticks(total, 4), gaps=gaps, **look)
+    axis = draw("timeline.axis", ticks=work_ticks(total, 4), bars=segments, **look)
     rows = dict[str, Markup]()
     for lane in lanes:
         place = {"titles": titles, "top": 22 + 18 * len(rows), "worked": worked}
@@ -93,8 +89,8 @@ def _drawn(
     return body, slowest, legend
 
 
-def _lanes(segments: Sequence[Bar], labels: Labels, subs: bool) -> Iterator[Lane]:
-    """Yield the lanes of phases and gaps; below a phase its nodes, below a node its attempts at steps and their inside.
+def _lanes(segments: Sequence[Bar], labels: Labels) -> Iterator[Lane]:
+    """Yield the lanes of phases and gaps; below a phase its nodes, below a node its attempts at steps.
 
     The only node of a phase has no lane of its own.
     """
@@ -107,12 +103,10 @@ def _lanes(segments: Sequence[Bar], labels: Labels, subs: bool) -> Iterator[Lane
             nodes.setdefault(bar.inside, {}).setdefault(bar.name, []).append(bar)
 
     def steps(node: str) -> Iterator[Lane]:
-        for bar, inside in attempts(segments):
-            if bar.inside == node:
+        for bar in segments:
+            if bar.kind == "step" and bar.status != "skipped" and bar.inside == node:
                 key = f"{bar.step_id}/{bar.attempt}"
                 yield Lane(key, step_name(bar.step_id), [bar], bar.duration_ms)
-                for number, sub in enumerate(inside if subs else ()):
-                    yield Lane(f"{key}/{number}", sub.name, [sub], sub.duration_ms)
 
     for name in sorted(phases | nodes, key=lambda name: name == "other"):
         group = phases.get(name, [])

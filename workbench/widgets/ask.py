@@ -65,10 +65,7 @@ class AskForm(Panel):
             tooltip=labels("ask_model_told"),
             ensure_option=False,
         )
-        roles = [
-            (labels("ask_every"), "all"),
-            *((labels(f"role_{role}"), role) for role in ROLES),
-        ]
+        roles = [(labels(f"role_{role}"), role) for role in ("all", *ROLES)]
         self.role = ipywidgets.Dropdown(description=labels("ask_role"), options=roles)
         efforts = [(labels("ask_effort_as_set"), ""), *((name, name) for name in EFFORTS)]
         self.effort = ipywidgets.Dropdown(

@@ -191,8 +191,8 @@ class Review(traitlets.HasTraits):
         self.primary.description = primary(self._request, edits, faults, self._labels)
         self.primary.tooltip = next_step
         allowed = proposals.allowed(self._request)
-        both = next_step == self._labels("next_answer")  # then both buttons would answer now
-        display_if(self.stop, "reject" in allowed and not both)
+        # else both buttons would answer now
+        display_if(self.stop, "reject" in allowed and next_step != self._labels("next_answer"))
         missing = not edits and "approve" not in allowed
         self.primary.disabled = bool(faults) or missing or self._sent
         self.send.disabled = not self.message.value.strip() or self._sent

@@ -127,12 +127,12 @@ class Working:
         moved = self._moved_on()
         for part in (self.editor.region, self.times, self.dock):
             display_if(part, document)
-        ended = status in ("done", "failed", "cancelled")
+        asks = status not in ("running", "paused", "interrupted")
+        ended = asks and document
         for part in (self.past, self.by_hand):
             display_if(part.region, ended)
         set_class(self.grid, "wb-nothing", not document)
         set_class(self.grid, "wb-deciding", status == "paused")
-        asks = status not in ("running", "paused", "interrupted")
         display_if(self.ask.region, asks)
         if asks:
             self._show_ask()

@@ -371,7 +371,7 @@ def test_what_is_known_is_seen_with_its_turn_author_and_time(bench: Make) -> Non
     assert now["said"] == "Actually, I like horror films now." and now["created_at"].startswith("20")
     assert [row["replaced_by"] for row in wb.memory.view(ended=True).memories] == [now["id"], ""]
     assert list(known.to_frame()["content"]) == contents(known)
-    assert "horror" in str(known) and "turn 3 of conversation “s”" in known._repr_html_()
+    assert "horror" in str(known) and "turn 3 of conversation “How is the weather?”" in known._repr_html_()
     assert wb.memory.view("nobody").memories == [] and wb.memory.view(session="other").memories == []
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def prompt_parts(run: Recording) -> Rows:
     """Return the parts of the writer's prompt in their order, and what of memory was left out of it, with why.
 
-    Where no model writes it is what one would be sent. A row has ``part`` (``system``, ``core``, ``summary``,
+    Where no model writes it is what one would be sent, and the first row is not ``sent``.
+    A row has ``part`` (``system``, ``core``, ``summary``,
     ``episode``, ``evidence``, ``history`` or ``question``), ``id``, ``text``, ``tokens`` (``estimated_tokens``),
     ``kept``, ``why`` not (``budget``, ``enough`` or ``left_out``), ``at``, ``author``, and the ``session``
     and ``turn`` in which it was said.
@@ -38,8 +39,9 @@ def prompt_parts(run: Recording) -> Rows:
     recalled = [
         {**part, **store.source(part["message_id"])} for part in run.state.get("remembered", [])
     ]
+    sent = any(call["role"] == "writer" for call in run.calls())
     parts = [
-        _part("system", f"{prompt.system}\n{frame}"),
+        _part("system", f"{prompt.system}\n{frame}") | {"sent": sent},
         *(p for p in recalled if p["part"] != "history"),
     ]
     if run.evidence:
@@ -50,12 +52,6 @@ def prompt_parts(run: Recording) -> Rows:
 
 def _part(name: str, text: str) -> Json:
     """Return a part that is not of memory."""
-    row = {
-        "part": name,
-        "id": name,
-        "text": text,
-        "tokens": estimated_tokens(text),
-        "kept": True,
-        "why": "",
-    }
-    return {**row, "at": "", "author": "", "session": "", "turn": None}
+    tokens = estimated_tokens(text)
+    row = {"part": name, "id": name, "text": text, "tokens": tokens, "kept": True}
+    return {**row, **dict.fromkeys(("why", "at", "author", "session"), ""), "turn": None}

@@ -405,15 +405,20 @@ class MemoryStore:
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
     def source(self, message_id: str) -> Json:
-        """Return where a message is: ``session``, ``turn`` (from 1), and what it ``said``; empty if it is gone."""
+        """Return where a message is; empty if it is gone.
+
+        ``session``, its ``title``, which is its first question; ``turn`` (from 1), and what it ``said``.
+        """
         with self._transaction() as execute:
             rows = execute(
                 "SELECT c.session_id AS session, m.content AS said, (SELECT COUNT(*) FROM messages b WHERE"
-                " b.conversation_id = m.conversation_id AND b.role = 'user' AND b.position <= m.position) AS turn"
+                " b.conversation_id = m.conversation_id AND b.role = 'user' AND b.position <= m.position) AS turn,"
+                " (SELECT content FROM messages f WHERE f.conversation_id = m.conversation_id AND f.role = 'user'"
+                " ORDER BY f.position LIMIT 1) AS title"
                 " FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?",
                 (message_id,),
             )
-        return rows[0] if rows else {"session": "", "turn": None, "said": ""}
+        return rows[0] if rows else {"session": "", "title": "", "turn": None, "said": ""}
 
     def forget(self, ids: Iterable[str]) -> None:
         """Delete memories, messages, summaries, feedback and conversations of these ids for good, in one transaction.

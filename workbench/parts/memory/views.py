@@ -92,7 +92,9 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
         *columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"),
         Column("", "bar"),
     )
-    blocks: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
+    sent = parts[0]["sent"]
+    title = labels("mem_prompt" if sent else "mem_unsent", n=f"{total:,}")
+    blocks: list[Block] = [clipped(title, heads, rows, opened=sent)]
     if out := [part for part in parts if not part["kept"]]:
         names = ("mem_part", "mem_content", "mem_from", "mem_tokens:number", "mem_why")
         blocks.append(_table(labels("mem_left_out", n=len(out)), names, out, labels))
@@ -129,7 +131,9 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
 def source(row: Row, labels: Labels) -> str:
     """Return where something was said: which turn of which conversation, else by hand or on which day."""
     if row.get("turn"):
-        return labels("mem_turn", n=row["turn"], session=cut(row["session"], 40))
+        return labels(
+            "mem_turn", n=row["turn"], session=cut(row.get("title") or row["session"], 40)
+        )
     if row.get("author") == "person":
         return labels("mem_by_hand")
     return day(row.get("at") or row.get("created_at") or "")
@@ -164,17 +168,13 @@ def panel(
         return Picture()
     used = [part for part in of_memory if part["kept"]]
     messages = sum(part["part"] == "history" for part in used)
-    tokens = f"{sum(part['tokens'] for part in used):,}"
-    words = labels("mem_panel_told", n=len(used) - messages, m=messages, tokens=tokens)
-    recalled = [part for part in of_memory if part["part"] != "history"]
-    tables = page_html(prompt_blocks(parts, labels), labels, "wb-worked")
     return Picture(
         draw(
             "memory.panel",
             labels,
-            told=words,
-            tables=tables,
-            parts=recalled,
+            told=labels("mem_panel_told", n=len(used) - messages, m=messages),
+            tables=page_html(prompt_blocks(parts, labels), labels, "wb-worked"),
+            parts=[part for part in of_memory if part["part"] != "history"],
             current=current,
             undo=undo,
             source=source,
