@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import count
+from operator import itemgetter
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -224,14 +225,15 @@ class _Assembly:
     def _rests(self) -> str:
         """Return how many documents each section cites: an introduction without a model."""
         texts = []
-        for section in self.sections:
+        for section in filter(itemgetter("sources"), self.sections):
             marks = {int(n) for n in re.findall(r"\[(\d+)\]", section["text"])}
             title = escaped(self.fields.called(section["title"]))
             documents = self.fields.counted(len({title_of(self.results[n - 1]) for n in marks}))
             texts.append(self.labels("part_rests_on", title=title, documents=documents))
         comma = self.labels("comma").join
         bases = comma(escaped(base.name) for base in self.bases)
-        return self.labels("part_rests", bases=bases, sections=comma(texts))
+        rests = self.labels("part_rests", bases=bases, sections=comma(texts))
+        return " ".join(filter(None, [rests, self._open()]))
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]
