@@ -243,7 +243,7 @@ class Comparison(Shown):
             ``settings``, ``knowledge``, ``question``, ``handlers``, ``tools``, ``versions``, ``unfinished``,
             ``no_tape``.
         plan: of each other run, ``Plan.diff`` from the first run's newest plan to its own; None without a plan.
-        steps: ``{"step_id", "same", "changes", "sides"}``, a side ``{"tool", "status", "attempts", "found", "seconds",
+        steps: ``{"step_id", "same", "changes", "sides"}``, a side ``{"query", "tool", "status", "found", "seconds",
             "replayed", "by_hand"}``; ``same`` is the same call with the same end and the same findings in all,
             ``changes`` has ``added``, ``removed``, ``changed``, ``same`` or ``""`` for each other run, here and below
             ``open`` where a run that is not done may still bring it.
@@ -429,14 +429,15 @@ def _row(
 
 def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
     last = attempts[-1]
+    summary = last["output_summary"]
     return {
+        "query": last["raw_input"].get("query", ""),
         "tool": last["tool"],
         "status": last["status"],
-        "attempts": len(attempts),
-        "found": last["output_summary"]["evidence_count"],
-        "text": last["output_summary"].get("text", ""),
+        "found": summary["evidence_count"],
+        "text": summary.get("text", ""),
         "seconds": round(last["duration_ms"] / 1000, 3),
-        "replayed": any(record.get("replayed", False) for record in attempts),
+        "replayed": any(record.get("replayed") for record in attempts),
         "by_hand": EDITED in last.get("effect", {}),
     }
 

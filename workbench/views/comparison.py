@@ -55,8 +55,8 @@ def beside(document: Data, labels: Labels) -> list[Block]:
         _verdict(document, verdict, labels),
         *_caveats(document, labels),
         *(parts[name][2] for name in results),
-        _figures(document, labels),
         *(part[2] for name, part in parts.items() if name not in results),
+        _figures(document, labels),
     ]
 
 
@@ -78,9 +78,11 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
         return Lines([(labels("no_difference"), "strong")])
     name = decision_name(parts["name"], labels) if parts["where"] == "decision" else parts["name"]
     what = labels(f"part_{parts['where']}", name=name)
-    where = cut(step_name(labels("they_part", what=what)), 200)
     values = parts["values"]
-    lines: list[Paragraph] = [(labels("semicolon").join(texts), "strong"), where]
+    lines: list[Paragraph] = [
+        (labels("semicolon").join(texts), "strong"),
+        cut(step_name(labels("they_part", what=what)), 200),
+    ]
     if any(value != values[0] for value in values):  # else the steps tell
         sides = zip(LETTERS, values, strict=False)
         lines += [
@@ -233,7 +235,10 @@ def _figures(document: Data, labels: Labels) -> Block:
             cells.append(sign + written(abs(change)) if change else "=")
         about = name == "tokens" and any(cost["about"] for cost in costs)
         rows.append((title + (labels("beside_about") if about else ""), *cells))
-    letters = LETTERS[: len(costs)] + "Δ" * (len(costs) == 2)
-    heads = [Column(letter, "number") for letter in letters]
-    first = columns(labels, "beside_figure")
-    return clipped(labels("cost"), [*first, *heads], rows, notes=[labels("not_waiting")])
+    heads = [Column(name, "number") for name in LETTERS[: len(costs)] + "Δ" * (len(costs) == 2)]
+    return clipped(
+        labels("cost"),
+        [*columns(labels, "beside_figure"), *heads],
+        rows,
+        notes=[labels("not_waiting")],
+    )
