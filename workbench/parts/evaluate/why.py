@@ -154,6 +154,18 @@ def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
     return Loss(NOT_FOUND if is_there else NOT_IN_CORPUS, document, words, meaning)
 
 
+def hiddenness(question: str, gold: Sequence[str], base: KnowledgeBase) -> float:
+    """Return 1 less the mean percentile of the gold documents by words and by meaning: 0 where both rank them first."""
+    size = int(base.about()["counts"]["documents"])
+    ranks = [
+        _rank(base.search(kind, question, _DEEP), name)
+        for kind in ("words", "meaning")
+        for name in gold
+    ]
+    percentiles = [1 - (rank - 1) / size if rank else 0.0 for rank in ranks]
+    return round(1 - sum(percentiles) / len(percentiles), 4) if percentiles else 0.0
+
+
 def _documents(results: Iterable[RetrievalResult]) -> set[str]:
     return {str(result["metadata"].get("doc_id") or "") for result in results}
 

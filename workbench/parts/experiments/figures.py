@@ -80,6 +80,19 @@ def by_question(table: DataFrame, title: str) -> Picture:
     )
 
 
+def by_hiddenness(table: DataFrame, title: str) -> Picture:
+    """Draw the ``change`` of each question by how ``hidden`` its gold documents are, the columns of the table."""
+    points = _points((100 * table).reset_index(names="question"), "hidden", "change", "question")
+    axes = _axes(
+        "hidden, %: 100 less the mean percentile of the gold documents by words and meaning",
+        "change, points",
+    )
+    under = "above 0 the other configuration is better; right of it are the questions that plain searches miss"
+    return picture(
+        _rows(table.reset_index()), [*_line([0, 100], [0, 0]), *points], title, under, 420, **axes
+    )
+
+
 def _points(table: DataFrame, x: str, y: str, name: str, **more: Any) -> Sequence[Any]:
     colours = [COLOURS["run-fill"]]
     return express.scatter(

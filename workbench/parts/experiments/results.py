@@ -274,20 +274,37 @@ class Results(Cells):
 
         Args:
             kind: ``cost``: quality against seconds, with the front that none beats; ``parallel``: parameters and
-                figure of each; ``questions``: each question in the first configuration and another.
-            configuration: the other one of ``questions``.
+                figure of each; ``questions``: each question in the first configuration and another; ``hidden``: how it
+                turned, by how hidden its gold documents are.
+            configuration: the other one of ``questions`` and ``hidden``.
 
         Raises:
             WorkbenchError: there is no such kind.
         """
+        from workbench.parts.evaluate.why import hiddenness
         from workbench.parts.experiments import figures
 
-        if kind == "questions":
-            return figures.by_question(self._pair(configuration), self.name)
+        measure = self.spec.measure
+        name = self.name
+        if kind in ("questions", "hidden"):
+            table = self._pair(configuration)
+            if kind == "questions":
+                return figures.by_question(table, name)
+            base = self._wb.knowledge.get(self.spec.kb)
+            gold = {row["id"]: (row["question"], _gold(row), base) for row in self.questions}
+            hidden = pandas.Series(
+                {name: hiddenness(*rest) for name, rest in gold.items() if rest[1]}, dtype=float
+            )
+            change = table.diff(axis=1).iloc[:, 1]
+            return figures.by_hiddenness(
+                pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name
+            )
         draws = {"cost": figures.quality_and_cost, "parallel": figures.parallel}
         if kind not in draws:
-            raise WorkbenchError(f"No figure {kind!r}. Known: {', '.join(draws)}, questions.")
-        return draws[kind](self.compare(), self.variants, self.spec.measure, self.name)
+            raise WorkbenchError(
+                f"No figure {kind!r}. Known: {', '.join(draws)}, questions, hidden."
+            )
+        return draws[kind](self.compare(), self.variants, measure, name)
 
     def report(self, path: str | Path, pauses: Sequence[Json] = ()) -> Path:
         """Write one HTML page: figures, differences, the questions that turned, looks, and how to run it again.
