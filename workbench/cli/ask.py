@@ -76,7 +76,7 @@ def ask(
 @click.command()
 @click.argument("run_id")
 @click.option("--approve", is_flag=True, help="Go on as proposed.")
-@click.option("--reject", is_flag=True, help="Stop here: answer with what there is.")
+@click.option("--reject", is_flag=True, help="Answer now, with what there is.")
 @click.option(
     "--edit", type=JsonFile('{"query": "..."}'), metavar="FILE",
     help='Continue with changes: a JSON object, as {"query": "..."}; - is standard input.',

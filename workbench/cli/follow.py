@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 Document = Data
-KEYS = {"a": "approve", "e": "edit", "s": "reject", "r": "respond", "q": "leave"}
+KEYS = {"a": "approve", "e": "edit", "n": "reject", "r": "respond", "q": "leave"}
 ANSWER = ("answer", "sources")
 
 
