@@ -194,7 +194,7 @@ class Entry(TypedDict):
     met: float
     by: list[str]
     title: str  # of the first result's document, or ""
-    quote: NotRequired[str]  # the line of it that is closest to the need
+    quote: NotRequired[str]  # the sentence of these that is closest to the need
     said: Verdict | Literal[""]  # a person's verdict
     verdict: NotRequired[str]  # a model's, where there is one
 
@@ -266,9 +266,7 @@ class Ledger(NamedTuple):
             met=round(met, 3),
             by=ids,
             title=title,
-            quote=closest(
-                need.text, [line for r, line in lines if r["metadata"].get("title") == title]
-            ),
+            quote=closest(need.text, [text for r in by for text in sentences(r["evidence"])]),
             said=cast(Any, verdict),
         )
 
