@@ -21,7 +21,7 @@ MOST_VALUES = 4
 """Values of a field that is not asked for, in a statement."""
 _YES_NO = {True: "yes", False: "no"}
 _BRIEF = ("date", "category", "name", "number")
-"""Types of the fields that stand behind a title in a list, in this order."""
+"""Types of the fields that are compared, and that stand behind a title in a list, in this order."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,12 @@ class FieldsWriter:
     def schema(self) -> dict[str, Field]:
         """Return the fields of all bases, by name."""
         return {TABLE["name"]: TABLE} | fields_by_name(self.bases)
+
+    @cached_property
+    def typed(self) -> list[str]:
+        """Return the fields that are no texts: dates, then categories, names and numbers."""
+        fields = [field for field in self.schema.values() if field["type"] in _BRIEF]
+        return [f["name"] for f in sorted(fields, key=lambda f: _BRIEF.index(f["type"]))]
 
     @cached_property
     def selected(self) -> list[str]:
@@ -330,8 +336,7 @@ class FieldsWriter:
 
     def shared(self, about: Sequence[Document]) -> list[str]:
         """Return the fields in which documents are compared: those asked for, else the typed ones that several have."""
-        typed = [name for name, field in self.schema.items() if field["type"] != "text"]
-        shared = [name for name in typed if sum(bool(d.values(name)) for d in about) > 1]
+        shared = [name for name in self.typed if sum(bool(d.values(name)) for d in about) > 1]
         return self.question["fields"] or shared
 
     def common(self, about: Sequence[Document]) -> dict[str, list[str]]:
@@ -415,13 +420,11 @@ class FieldsWriter:
         equal = {c["field"] for c in question["conditions"] if c["op"] == "eq"}
         names = [*question["fields"], *([question["sort"]["field"]] if question["sort"] else [])]
         names += [c["field"] for c in question["conditions"] if c["op"] not in ("eq", "exists")]
-        typed = [
-            f
-            for f in self.schema.values()
-            if f["type"] in _BRIEF
-            and all(0 < len(d.values(f["name"])) < 4 for d in (document, *among))
+        names += [
+            name
+            for name in self.typed
+            if all(0 < len(d.values(name)) < 4 for d in (document, *among))
         ]
-        names += [f["name"] for f in sorted(typed, key=lambda f: _BRIEF.index(f["type"]))]
         wanted = [
             n
             for n in dict.fromkeys(names)
