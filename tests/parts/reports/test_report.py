@@ -96,7 +96,7 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     [
         (
             "Compare The Ice Storm and Brokeback Mountain: director and plot",
-            "The Ice Storm and Brokeback Mountain: director Ang Lee; genre Drama; country United States [1][2].",
+            "The Ice Storm and Brokeback Mountain: genre Drama; country United States; director Ang Lee [1][2].",
             "- The Ice Storm: director Ang Lee [",
         ),
         (
