@@ -22,8 +22,8 @@ from workbench.runs.run import _drawable
 from workbench.session import Workbench
 from workbench.views.graph import graph, walked
 from workbench.views.labels import Labels
-from workbench.views.markup import step_name
 from workbench.views.outline import run_html, run_text
+from workbench.views.plan import query_text
 
 STATIC_TAGS = {
     "div", "p", "strong", "code", "a", "br", "details", "summary", "table", "thead", "tbody", "tr", "th", "td",
@@ -93,7 +93,8 @@ def test_where_the_time_went_is_seen_in_the_graph_and_on_the_timeline(wb):
     bars = run.timeline().to_frame()
     inner = bars[bars.kind.isin(("node", "step")) & ~bars.name.isin(bars[bars.kind == "step"].inside)]
     longer = inner.loc[inner.duration_ms.idxmax()]
-    named = step_name(longer.step_id) or Labels("en").get(f"node_{longer['name']}", longer["name"])
+    asked = {record["step_id"]: query_text(record["raw_input"]) for record in run.to_dict()["records"]}
+    named = asked.get(longer.step_id) or Labels("en").get(f"node_{longer['name']}", longer["name"])
     assert any(text.startswith(f"Slowest node or step: {named} · ") for text in words(run.timeline()))
     for picture, name in zip((run.graph(), run.timeline()), names, strict=True):
         assert {"< 5%", "> 50%"} <= {*words(picture)}

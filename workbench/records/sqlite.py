@@ -75,8 +75,9 @@ def explained(
         return WorkspaceFull(
             f"{path} cannot be written or read: {error}. The disk may be full. {_FREE}"
         )
+    folder = Path(path).parent  # one that is gone was removed, not locked
     if primary in READ_ONLY or (
-        primary == sqlite3.SQLITE_CANTOPEN and not os.access(Path(path).parent, os.W_OK)
+        primary == sqlite3.SQLITE_CANTOPEN and folder.is_dir() and not os.access(folder, os.W_OK)
     ):
         return WorkspaceError(f"{path} is read-only ({error}). {_ELSEWHERE}")
     if primary in BUSY:

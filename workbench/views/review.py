@@ -258,7 +258,7 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
 
     >>> seen = {"evidence_count": 7, "top_score": 0.8, "thresholds": {"min_evidence": 8, "min_top_score": 0.5}}
     >>> signal_rows(seen, Labels("en"))
-    [('pieces of evidence', '7', '8', '✗ not enough'), ('top score', '0.80', '0.50', '✓ enough')]
+    [('distinct pieces', '7', '8', '✗ not enough'), ('top score', '0.80', '0.50', '✓ enough')]
     """
 
     limits = signals.get("thresholds") or {}
