@@ -72,7 +72,7 @@ def _drawn(
     total = span_ms(segments) or 1.0
     lanes = [*_lanes(segments, labels)]
     worked = sum(lane.took for lane in lanes if lane.bars[0].kind == "phase")
-    titles = {record["step_id"]: query_text(record["raw_input"]) for record in records}
+    titles = {record["step_id"]: query_text(record.get("raw_input", {})) for record in records}
     look = {"total": total, "page": page}
     axis = draw("timeline.axis", ticks=work_ticks(total, 4), bars=segments, **look)
     rows = dict[str, Markup]()
