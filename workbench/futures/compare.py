@@ -431,7 +431,7 @@ def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
     last = attempts[-1]
     summary = last["output_summary"]
     return {
-        "query": last["raw_input"].get("query", ""),
+        "query": last.get("raw_input", {}).get("query", ""),
         "tool": last["tool"],
         "status": last["status"],
         "found": summary["evidence_count"],
