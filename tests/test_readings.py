@@ -200,6 +200,8 @@ FILES = {
      "aire.md": "# The Aire\n\nThe Aire is a river with a weir, a weir and a weir. A weir is named after the weir.",
      "weir.md": "# Weir (dam)\n\nIt is a low dam across a river. Boats are lifted over it. Fish are not.",
      "图.md": "# 图\n\n图、树、连通图。树用于定义树。", "树.md": "# 树\n\n没有回路的连通图。有n个顶点的恰有n-1条边。",
+     "ash.md": "# Ash House\n\nAsh House is a farm on a hill. It has a red roof.",
+     "elm.md": "# Elm House\n\nElm House is a school. The music for its opening was composed by Ola Berg.",
      "boo.md": "# Boo! A Halloween\n\nIt is a 2016 comedy on ghosts. It was shot in Atlanta in six days."},
 }  # fmt: skip
 DOOR = [  # base, question, what the answer holds, what it does not
@@ -233,6 +235,8 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("shop", "Compare Rapida and Stilla", "Rapida and Stilla: material Steel [|2003 [|2011 [", ""),
     ("shop", "Which is older, Rapida or Stilla?", "Rapida: year 2003 [|Stilla: year 2011 [", "price|not applied"),
     ("shop", "How do Rapida and Stilla differ in colour?", "49 EUR [|89 EUR [|not applied: “colour”", ""),
+    ("shop", "Rapida 和 Stilla 有什么共同点？", "material Steel [|2003 [|2011 [", "没有找到"),
+    ("group", "Which members have more than 10 citations?", "not applied: “more than 10”", "Tide"),
     ("shop", "Kettles from 2003", "year is 2003|Rapida", "Stilla"),
     ("shop", "List the kettles from May 2003", "not applied: “from May 2003”", ""),  # a year has no months
     ("notes", "When was Ann Lee born?", "Ann Lee (farmer) [1] or Ann Lee (miller) [2]?", ""),
@@ -246,6 +250,7 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("faq", "Who repairs the pumps?", "Oda Brandt does", "Who repairs"),
     ("faq", "When is the kiln free?", "Thursday after four", "When is"),
     ("mills", "Where was the builder of Moss Mill born?", "She was born in Oslo", "harbour"),
+    ("mills", "Who composed the music for Ash House?", "Ash House", "Ola Berg"),  # of another house
     ("mills", "Where is Tarn?", "Tarn is a town on the coast", "Nothing here"),
     ("mills", "Who owns the lighthouse?", "Nothing here clearly answers this", ""),
     # a title alone is answered by how its document begins, and a heading by what stands below it

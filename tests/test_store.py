@@ -24,6 +24,7 @@ from workbench.errors import SettingsError, UnknownRun, WorkbenchError, Workspac
 from workbench.records.conversations import VERSION, SqlConversations, SqliteConversations, _dsn, open_conversations
 from workbench.records.document import SCHEMA_FILE, RunDocument, json_schema, run_document, schema_text
 from workbench.records.lease import Lease
+from workbench.records.sqlite import explained
 from workbench.records.store import RunStore
 from workbench.records.tape import canonical
 from workbench.settings import Settings
@@ -392,3 +393,14 @@ def test_many_who_ask_at_once_do_not_take_each_other_for_the_owner(tmp_path):
     for thread in threads:
         thread.join()
     assert len(said) == 1800 and not any(said)
+
+
+@pytest.mark.parametrize(("made", "said"), [(True, "is read-only"), (False, "cannot be opened")])
+def test_a_folder_that_is_gone_is_not_called_read_only(made: bool, said: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
+    folder = tmp_path / "base"
+    with pytest.raises(sqlite3.OperationalError) as failed:
+        sqlite3.connect(folder / "index.db")
+    if made:
+        folder.mkdir()
+    assert said in str(explained(failed.value, folder / "index.db"))

@@ -549,7 +549,7 @@ def test_an_unknown_point_gets_a_whole_form() -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_whatever_stands_in_a_request_or_a_refusal_is_text(lang: str) -> None:
-    needs = [{"need": ALL, "kind": "words", "met": 0.2, "by": [], "title": ALL, "said": ""}]
+    needs = [{"need": ALL, "kind": "words", "met": 0.2, "by": [], "title": ALL, "quote": ALL, "said": ""}]
     signals = {
         "evidence_count": 1,
         "needs": needs,

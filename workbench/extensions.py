@@ -87,11 +87,6 @@ class Service:
     def __init__(self, wb: Any):
         self._wb = wb
 
-    @classmethod
-    def is_wanted(cls, settings: Any) -> bool:
-        """Return whether these settings ask for it; where they do not, it is not made."""
-        return True
-
     def memory(self, driver: Any, memory: Any) -> Any:
         """Return what the runs of a driver recall from, given what would be used without this part."""
         return memory

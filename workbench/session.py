@@ -104,9 +104,7 @@ class Workbench(Extended):
             raise
         try:
             for name, made_by in paths("services").items():
-                service = load(made_by)
-                if service.is_wanted(settings):
-                    self._services[name] = service(self)
+                self._services[name] = load(made_by)(self)
         except BaseException:
             self._work.close()
             raise

@@ -32,7 +32,7 @@ from workbench.views.labels import labels_for
 from workbench.views.outline import run_html
 
 CONTENTS, PAGE = "run.json", "run.html"
-LIMIT = 128 << 20
+LIMIT = 128 * 2**20
 """Bytes of a capsule, and of what is read from it."""
 ENDED = ("done", "failed", "cancelled")
 _AT_ITS_END = (

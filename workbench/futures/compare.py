@@ -72,7 +72,7 @@ class Side:
     @cached_property
     def pieces(self) -> dict[Identity, Json]:
         """Return what the answer was written from, by identity: rank, score, and the steps that found it."""
-        used = run_document(self.run)["figures"]["in_prompt"]
+        used = (self.run.state.get("merged") or {}).get("statistics", {}).get("used")
         found_by = dict[Identity, list[Json]]()
         last = last_records(self.run.records)
         for step_id, results in self.run._results_by_step().items():
@@ -92,7 +92,7 @@ class Side:
                 "found_by": found_by.get(identity(result), []),
                 "result": result,
             }
-            for rank, result in enumerate(self.run.evidence[: used or None], 1)
+            for rank, result in enumerate(self.run.evidence[:used], 1)
         }
 
     @cached_property
@@ -431,7 +431,7 @@ def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
     last = attempts[-1]
     summary = last["output_summary"]
     return {
-        "query": last.get("raw_input", {}).get("query", ""),
+        "query": last["raw_input"].get("query", ""),
         "tool": last["tool"],
         "status": last["status"],
         "found": summary["evidence_count"],

@@ -193,8 +193,8 @@ class Entry(TypedDict):
     kind: Kind
     met: float
     by: list[str]
-    title: str  # of the first result's document, or ""
-    quote: NotRequired[str]  # the sentence of these that is closest to the need
+    title: str  # of the piece that is most about the need, or ""
+    quote: str  # its sentence that is closest to the need
     said: Verdict | Literal[""]  # a person's verdict
     verdict: NotRequired[str]  # a model's, where there is one
 
@@ -258,7 +258,7 @@ class Ledger(NamedTuple):
                 for text in sentences(r["evidence"])
             ]
         met, by = self._met(need, lines)
-        title = closest(need.text, [str(r["metadata"].get("title") or "") for r in by])
+        title, quote = passage_for(need.text, by)
         ids = list(dict.fromkeys(result["result_id"] for result in by))
         return Entry(
             need=need.text,
@@ -266,7 +266,7 @@ class Ledger(NamedTuple):
             met=round(met, 3),
             by=ids,
             title=title,
-            quote=closest(need.text, [text for r in by for text in sentences(r["evidence"])]),
+            quote=quote,
             said=cast(Any, verdict),
         )
 
@@ -336,6 +336,13 @@ class Ledger(NamedTuple):
             if field["name"] == need.field
         ]
         return need.kind == "name" or any(says_field(line, field, values) for field in schema)
+
+
+def passage_for(need: str, by: Evidence) -> tuple[str, str]:
+    """Return the title of the piece that is most about a need, and its sentence that is closest to it."""
+    titles = {str(piece["metadata"].get("title") or ""): piece["evidence"] for piece in by}
+    title = closest(need, titles)
+    return title, closest(need, sentences(titles.get(title, "")))
 
 
 def fill(

@@ -23,6 +23,7 @@ from workbench.graphs.needs import (
     is_enough,
     is_low,
     is_settled,
+    passage_for,
     read_needs,
     read_supply,
     settle,
@@ -73,7 +74,7 @@ from workbench.state import (
     RetrievalState,
     StopReason,
 )
-from workbench.text import closest, detect_language, fold, sentences
+from workbench.text import detect_language, fold
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import needs_sentence
@@ -532,8 +533,7 @@ def _judged(
         entry["met"] = float(bool(by) and verdict.verdict == "met")
         entry["verdict"] = verdict.verdict if by else "missing"
         entry["by"] = [result["result_id"] for result in by]
-        entry["title"] = str(by[0]["metadata"].get("title") or "") if by else ""
-        entry["quote"] = closest(entry["need"], sentences(by[0]["evidence"])) if by else ""
+        entry["title"], entry["quote"] = passage_for(entry["need"], by)
     return judged, list(dict.fromkeys(invented))
 
 

@@ -110,10 +110,7 @@ def judge(
     # Where no document of the corpus holds for a list's conditions, no quotation is that list. No sentence
     # chooses among documents by what their fields do not have.
     empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
-    which = question["intent"] == "list" or pattern("intent.which").search(
-        question["text"].lower()
-    )
-    chooses = len(fields.schema) > 1 and which
+    chooses = len(fields.schema) > 1 and pattern("intent.which").search(question["text"].lower())
     # A field is asked of a document: a name that is none of these is not answered for.
     unsaid = (
         empty_list or (chooses and question["not_applied"]) or (unknown and question["fields"])
@@ -205,9 +202,13 @@ def group_by_document(results: Evidence) -> dict[str, Document]:
     return documents
 
 
+def _writings(name: NameRead) -> set[str]:
+    return {fold(bare(name["surface"])), fold(name["name"])}
+
+
 def is_about(name: NameRead, results: Evidence) -> bool:
     """Return True where a piece of evidence is about a name or has it in its text, title or fields."""
-    writings = {fold(bare(name["surface"])), fold(name["name"])}
+    writings = _writings(name)
     for result in results:
         metadata = result["metadata"]
         if name["doc_id"] and metadata.get("doc_id") == name["doc_id"]:
@@ -229,9 +230,9 @@ def _chosen(question: Question, results: Evidence, fields: FieldsWriter, bases: 
     """Choose the quotations, of the documents that hold for the conditions where those probably answer."""
     # Words are compared, and sentences reranked, by the first base: one question has one scale.
     similar, rerank = (bases[0].words, bases[0].rerank) if bases else (None, None)
-    results = _only(_related(fields), results)
+    results = _keep(_related(fields), results)
     if question["conditions"] and fields.holding:
-        inside = _only({document.doc_id for document in fields.holding}, results)
+        inside = _keep({document.doc_id for document in fields.holding}, results)
         chosen = best_quotes(question["text"], inside, similar=similar, rerank=rerank)
         if chosen.sure or (chosen.quotes and question["intent"] in ("list", "recommend")):
             return chosen
@@ -244,19 +245,15 @@ def _related(fields: FieldsWriter) -> set[str]:
     Of a question that names no document these are all. ``experiments/answering.py`` measures what it is worth.
     """
     documents = fields.documents
-    named = fields.about()
-    if not named:
+    about = fields.about()
+    if not about:
         return {*documents}
     texts = {
         document.doc_id: fold(" ".join([document.title, *(s.text for s in document.sentences)]))
         for document in documents.values()
     }
-    leads = " ".join(texts[document.doc_id] for document in named)
-    names = {
-        fold(writing)
-        for name in fields.question["names"]
-        for writing in (name["name"], bare(name["surface"]))
-    }
+    leads = " ".join(texts[document.doc_id] for document in about)
+    names = {writing for name in fields.question["names"] for writing in _writings(name)}
     return {
         doc_id
         for doc_id, text in texts.items()
@@ -264,7 +261,7 @@ def _related(fields: FieldsWriter) -> set[str]:
     }
 
 
-def _only(doc_ids: set[str], results: Evidence) -> list[RetrievalResult]:
+def _keep(doc_ids: set[str], results: Evidence) -> list[RetrievalResult]:
     """Empty the pieces of other documents: the numbers of those that stay are their places."""
     return [
         r

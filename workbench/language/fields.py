@@ -319,11 +319,10 @@ class FieldsWriter:
     def rows(self, about: Sequence[Document]) -> list[list[str]]:
         """Return a row for each compared field with a cell for each document, below a row of titles."""
         titles = [self.title(d) for d in about]
-        originals = [
-            f"（{d.title}）" if d.title not in title else ""  # its sources call it so
-            for d, title in zip(about, titles, strict=True)
-        ]
-        rows = [["", *map(_in_cell, map(str.__add__, titles, originals))]]
+        for place, document in enumerate(about):
+            if document.title not in titles[place]:  # its sources call it so
+                titles[place] += f"（{document.title}）"
+        rows = [["", *map(_in_cell, titles)]]
         for name in self.shared(about):
             cells = [
                 f"{_in_cell(self.values_text(document, name))} [{document.stated_by[name]}]"
@@ -339,8 +338,8 @@ class FieldsWriter:
         shared = [name for name in self.typed if sum(bool(d.values(name)) for d in about) > 1]
         return self.question["fields"] or shared
 
-    def common(self, about: Sequence[Document]) -> dict[str, list[str]]:
-        """Return field -> the values that all of the documents have in it."""
+    def in_common(self, about: Sequence[Document]) -> str:
+        """Write the values that all of the documents have; "" for none."""
         values = {
             name: [
                 value
@@ -349,11 +348,7 @@ class FieldsWriter:
             ]
             for name in self.shared(about)
         }
-        return {name: common for name, common in values.items() if common}
-
-    def in_common(self, about: Sequence[Document]) -> str:
-        """Write the values that all of the documents have; "" for none."""
-        common = self.common(about)
+        common = {name: shared for name, shared in values.items() if shared}
         both = replace(about[0], fields=common)
         titles = self.joined([self.title(document) for document in about])
         facts = self.say("; ", "，").join(self._fact(both, name) for name in common)

@@ -366,7 +366,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
-MOST_BYTES = 32 << 20
+MOST_BYTES = 32 * 2**20
 
 
 def read_key(secret: SecretStr, variable: str) -> str:

@@ -407,12 +407,13 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
         for relation in knowledge.around("relations", expanded)
         for end in {relation["source"], relation["target"]} - {*seeds}
     )
-    near = _entities(knowledge, sorted(touching))
-    seeds += [i for i, entity in near.items() if _is_said(entity, fold(text))]
-    named = [i for i, entity in near.items() if entity["type"] != MENTION]
+    neighbours = _entities(knowledge, sorted(touching))
+    seeds += [i for i, entity in neighbours.items() if _is_said(entity, fold(text))]
+    shown_next = [i for i, entity in neighbours.items() if entity["type"] != MENTION]
     # neighbours of several come first, groups last
-    named.sort(key=lambda i: (-touching[i], near[i]["type"] in GROUPING))
-    entities = {i: linked.get(i) or near[i] for i in [*seeds, *named[:most_neighbours]]}
+    shown_next.sort(key=lambda i: (-touching[i], neighbours[i]["type"] in GROUPING))
+    ids = [*seeds, *shown_next[:most_neighbours]]
+    entities = {i: linked.get(i) or neighbours[i] for i in ids}
     relations = {
         relation["relation_id"]: relation
         for relation in knowledge.around("relations", [*entities])

@@ -15,7 +15,7 @@ Span = tuple[str, str]
 """A text and its look: ``""``, ``strong``, ``dim``, ``code``, ``status``."""
 Paragraph = str | Span | Sequence[str | Span]
 INSET = "\u00a0\u00a0"
-LONGEST_ANSWER = 50_000
+_LONGEST = 50_000
 """Characters of an answer that are shown."""
 
 
@@ -102,17 +102,17 @@ def one_line(value: Any) -> str:
     return " ".join(str(value or "").split())
 
 
-def by_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
+def split_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
     """Yield the lines of an answer in groups: True with those of a table of Markdown, without its rule.
 
-    >>> list(by_tables("Both:\\n\\n| | Moss |\\n| --- | --- |\\n| year | 1821 |"))
+    >>> list(split_tables("Both:\\n\\n| | Moss |\\n| --- | --- |\\n| year | 1821 |"))
     [(False, ['Both:']), (True, ['| | Moss |', '| year | 1821 |'])]
     """
-    lines = (line for line in cut(text, LONGEST_ANSWER).splitlines() if line.strip("|-: "))
+    lines = (line for line in cut(text, _LONGEST).splitlines() if line.strip("|-: "))
     for is_table, group in groupby(lines, key=lambda line: line.startswith("|")):
         yield is_table, list(group)
 
 
-def cells_of(line: str) -> list[str]:
+def split_row(line: str) -> list[str]:
     """Return the cells of a row of a table of Markdown."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]

@@ -14,11 +14,11 @@ from workbench.views.blocks import (
     Lines,
     Span,
     Table,
-    by_tables,
-    cells_of,
     clipped,
     columns,
     one_line,
+    split_row,
+    split_tables,
 )
 from workbench.views.edits import edit_texts
 from workbench.views.labels import Labels, labels_for, milliseconds, score_text
@@ -107,9 +107,9 @@ def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
     """Yield the paragraphs of the answer; nothing while there is none."""
     if document["answer"]:
         heading = labels("answer")
-        for is_table, lines in by_tables(document["answer"]):
+        for is_table, lines in split_tables(document["answer"]):
             if is_table:
-                head, *rows = map(cells_of, lines)
+                head, *rows = map(split_row, lines)
                 cells = (tuple(row[: len(head)]) for row in rows)
                 yield Table("", tuple(map(Column, head)), tuple(cells))
             else:

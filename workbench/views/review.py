@@ -244,7 +244,7 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
             need_verdict(need, labels),
             need["need"],
             f"{need['met']:.0%}",
-            f"{need['title']} · {need.get('quote', '')}".strip(" ·"),
+            f"{need['title']} · {need['quote']}".strip(" ·"),
         )
         for need in ledger
     ]

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from workbench.records.figures import Piece
 from workbench.state import Data
 from workbench.text import closest, content_terms, sentences, terms
-from workbench.views.blocks import by_tables, cells_of
+from workbench.views.blocks import split_row, split_tables
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
@@ -80,7 +80,7 @@ def answer(
     marks = Marks(document["citations"], labels)
     blocks = [
         (is_table, [_claim(document, line, is_table, marks) for line in lines])
-        for is_table, lines in by_tables(document["answer"] or draft)
+        for is_table, lines in split_tables(document["answer"] or draft)
     ]
     return Picture(
         draw(
@@ -107,7 +107,7 @@ def _claim(document: Data, line: str, is_table: bool, marks: Marks) -> Data:
         if cited["sentence"] in line:
             title = cited["source"].get("title") or cited["result_id"]
             sources.setdefault(cited["n"], (str(key), title))
-    cells = cells_of(line) if is_table else [re.sub("^[-*] ", "", line)]
+    cells = split_row(line) if is_table else [re.sub("^[-*] ", "", line)]
     return {
         "is_item": line.startswith(("- ", "* ")),
         "cells": [marks.line(cell) for cell in cells],
@@ -162,7 +162,7 @@ def evidence(
         is_mentioned: returns whether the sentence has a value of a field, which is marked.
     """
     distinct = [piece for piece in pieces if piece["why"] != "duplicate"]
-    whole = figures["in_prompt"] or 10  # so many are whole before any of them is in the context
+    first = figures["in_prompt"] or 10  # of which the whole text is shown, before a context too
     rows = {}
     for place, piece in enumerate(distinct[:_MOST_SHOWN]):
         is_open = chosen in (piece["result_id"], piece["key"])
@@ -173,7 +173,7 @@ def evidence(
             piece=piece,
             place=place,
             opened=is_open,
-            rest=place >= whole,
+            rest=place >= first,
             text=_marked(text, sentence) if is_open else text,
             sentence=_DECORATION.sub("", sentence),
             pieces=distinct,
@@ -186,7 +186,7 @@ def evidence(
             "run.evidence",
             labels,
             figures=figures,
-            rest=len(distinct) - whole,
+            rest=len(distinct) - first,
             more=len(distinct) - _MOST_SHOWN,
             words=" ".join(content_terms(question)),
         ),

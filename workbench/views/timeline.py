@@ -5,7 +5,7 @@ Places and widths on the axis are percentages, so that the picture fits any widt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from markupsafe import Markup
 from workbench.records.timeline import GAPS, Bar, bars, busy_ms, span_ms, work_ticks
 from workbench.state import Data, Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, Legend, sheet
-from workbench.views.labels import Labels
+from workbench.views.labels import Labels, milliseconds, percent
 from workbench.views.labels.sentences import phase_name
 from workbench.views.markup import Picture, draw, step_name
 from workbench.views.plan import query_text
@@ -72,7 +72,7 @@ def _drawn(
     total = span_ms(segments) or 1.0
     lanes = [*_lanes(segments, labels)]
     worked = sum(lane.took for lane in lanes if lane.bars[0].kind == "phase")
-    titles = {record["step_id"]: query_text(record.get("raw_input", {})) for record in records}
+    titles = {record["step_id"]: query_text(record["raw_input"]) for record in records}
     look = {"total": total, "page": page}
     axis = draw("timeline.axis", ticks=work_ticks(total, 4), bars=segments, **look)
     rows = dict[str, Markup]()
@@ -83,10 +83,25 @@ def _drawn(
     looks = {"from_tape" if bar.replayed else bar.kind for bar in segments}
     looks |= {"at_once" for lane in lanes if lane.at_once}
     legend = [(sign, ink, labels(look)) for look, sign, ink in _SIGNS if look in looks]
-    slowest = draw(
-        "timeline.slowest", labels, lanes=lanes, titles=titles, worked=worked
-    ).unescape()
-    return body, slowest, legend
+    return body, _slowest(lanes, titles, worked, labels), legend
+
+
+def _slowest(
+    lanes: Sequence[Lane], titles: Mapping[str, str], worked: float, labels: Labels
+) -> str:
+    """Return the step or node that took most of this run's own time; a node around steps is none."""
+    outer = {lane.bars[0].inside for lane in lanes if lane.bars[0].kind == "step"}
+    inner = [
+        lane
+        for lane in lanes
+        if not (lane.key.startswith("phase ") or lane.key in outer or lane.bars[0].replayed)
+    ]
+    if not inner:
+        return ""
+    lane = max(inner, key=lambda lane: lane.took)
+    what = labels("slowest", what=titles.get(lane.bars[0].step_id) or lane.name)
+    share = labels("share_of_time", share=percent(lane.took / worked))
+    return f"{what} · {milliseconds(lane.took)} · {share}"
 
 
 def _lanes(segments: Sequence[Bar], labels: Labels) -> Iterator[Lane]:

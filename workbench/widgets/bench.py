@@ -297,9 +297,9 @@ class Bench(CellRoot):
         own = (
             run
             for run in runs
-            if run.status in UNDER_WAY and f"{run.session_id} (".startswith(f"{session} (")
+            if run.session_id == session or run.session_id.startswith(f"{session} (")
         )
-        return next(own, None)
+        return next((run for run in own if run.status in UNDER_WAY), None)
 
     @staticmethod
     def _leave(*followers: Follow | Watch | None) -> None:

@@ -136,7 +136,6 @@ def _louvain(
 
     Its nodes are numbers, so that no hash seed can change the order in which Louvain meets them.
     """
-    seed = 7
     import networkx
 
     neighbours: dict[str, list[str]] = defaultdict(list)
@@ -154,7 +153,7 @@ def _louvain(
     )
     graph.add_weighted_edges_from(pairs)
     louvain = networkx.community.louvain_communities
-    partition = louvain(graph, weight="weight", resolution=resolution, seed=seed) if inner else []
+    partition = louvain(graph, weight="weight", resolution=resolution, seed=7) if inner else []
     groups = [[inner[i] for i in sorted(group)] for group in partition]
     home = {entity_id: group for group in groups for entity_id in group}
     for entity_id in ids:

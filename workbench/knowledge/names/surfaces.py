@@ -365,6 +365,8 @@ class _Writing:
             if 0 <= place < len(self.parts) and self._capital[place]:
                 left, right = (self.parts[n] for n in sorted((at, place)))
                 beside = self.parts[place]
+                if CJK.match(beside.key):
+                    continue  # Chinese around a name has no capitals
                 between = self.text[left.end : right.start]
                 opens = self._starts(beside.start) and (
                     beside.key in _ASKING or beside.key in ordinary_words()

@@ -29,7 +29,7 @@ STRUCTURE = "canvas:node"
 """The field of a document that keeps its node of a drawing: ``id``, ``position``, ``links``; no other format has it."""
 LOOKS = ("group", "color")
 """Fields that say how a node looks; they name nothing in the graph."""
-LONGEST = 16 << 20
+LONGEST = 16 * 2**20
 """Bytes of one line of JSONL, one cell of CSV, one whole Markdown or text file."""
 BROKEN = (OSError, EOFError, zlib.error)
 """What reading a damaged file raises."""

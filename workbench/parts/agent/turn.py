@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from workbench.errors import ModelError
-from workbench.graphs.needs import Entry
+from workbench.graphs.needs import Entry, passage_for
 from workbench.graphs.plan import scaled_budget, slug, summary
 from workbench.graphs.reflect import Pass, Proposal
 from workbench.graphs.roles import (
@@ -175,9 +175,11 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
         proposal.seen["conclusion"] = taken.text
     for need, text in (taken.parts or {now.state["query"]: taken}).items() if done else ():
         if by := [piece for piece in now.evidence if passage_id(piece) in text.text]:
-            title = str(by[0]["metadata"].get("title") or "")
+            title, quote = passage_for(need, by)
             ids = [piece["result_id"] for piece in by]
-            entry = Entry(need=need, kind="answer", met=1.0, by=ids, title=title, said="")
+            entry = Entry(
+                need=need, kind="answer", met=1.0, by=ids, title=title, quote=quote, said=""
+            )
             proposal.seen["needs"].append(entry)
     for step in [] if last else taken.steps:
         proposal.steps.append(step)

@@ -441,7 +441,7 @@ def sub_questions(
     documents_read = 6
     passages_each = 3
     # The most sub-questions of one question.
-    sub_questions = 2
+    limit = 2
     documents = list(dict.fromkeys(passage["doc_id"] for passage in front))[:documents_read]
     passages = [p for p in knowledge.passages(doc_ids=documents) if p["position"] < passages_each]
     ids = [passage["chunk_id"] for passage in passages]
@@ -477,7 +477,7 @@ def sub_questions(
                 best[key] = worth, SubQuestion(" ".join([*left, name]), name, passage, sentence)
     return [
         best[key][1]
-        for key in sorted(best, key=lambda key: (-round(best[key][0], 9), key))[:sub_questions]
+        for key in sorted(best, key=lambda key: (-round(best[key][0], 9), key))[:limit]
     ]
 
 

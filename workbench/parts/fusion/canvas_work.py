@@ -38,14 +38,14 @@ _NEEDS = re.compile(
     re.I,
 )
 """Labels of edges that lead from a node to its prerequisite; every other edge leads from the prerequisite."""
-_JUDGED = ("missing", "unsupported", "partly", "covered", "supported")
+_WORTH = {"missing": 0.0, "unsupported": 0.0, "partly": 0.5, "covered": 1.0, "supported": 1.0}
 _COVERAGE = {"supported": "covered", "unsupported": "missing"}
 """A verdict on a point of a source, held against an answer -> whether the answer covers it."""
 
 
 def worth(kind: str) -> float:
     """Return how well a kind of result speaks of its node, 0 to 1; the same for those that do not judge."""
-    return {"missing": 0.0, "unsupported": 0.0, "covered": 1.0, "supported": 1.0}.get(kind, 0.5)
+    return _WORTH.get(kind, 0.5)
 
 
 class Row(TypedDict):
@@ -200,7 +200,7 @@ class Desk:
     def entry(self, node_id: str, rows: Iterable[Row], empty: str = "") -> Entry:
         """Return the results of a node, the worst first, with the mean worth of verdicts."""
         rows = sorted(rows, key=lambda row: worth(row["kind"]))
-        judged = [worth(row["kind"]) for row in rows if row["kind"] in _JUDGED]
+        judged = [_WORTH[row["kind"]] for row in rows if row["kind"] in _WORTH]
         return Entry(
             node=node_id,
             title=self.title(node_id),

@@ -11,10 +11,10 @@ from workbench.language.words import is_small_talk
 from workbench.parts.memory.reading import (
     IS_QUESTION,
     LONGEST,
-    MOST,
+    MOST_NOTES,
     SHARE,
     question_to_memory,
-    words_asked,
+    subject_stems,
 )
 from workbench.state import Data, MemoryQuestion, Noted
 from workbench.text import sentences
@@ -62,12 +62,12 @@ def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> 
     The person's own question is never the answer to a question of what was said: then it is what answered it.
     """
     exchanges = _exchanges(state)
-    wanted = words_asked(request["about"])
+    wanted = subject_stems(request["about"])
     of_user = request["whose"] == "user"
     shares = {
         exchange: len(
             wanted
-            & words_asked(exchange.user if of_user else f"{exchange.user} {exchange.assistant}")
+            & subject_stems(exchange.user if of_user else f"{exchange.user} {exchange.assistant}")
         )
         / (len(wanted) or 1)
         for exchange in exchanges
@@ -83,7 +83,7 @@ def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> 
     statements = [
         exchange for exchange in best if of_user and not IS_QUESTION.search(exchange.user)
     ]
-    count = MOST if statements and wanted else 1
+    count = MOST_NOTES if statements and wanted else 1
     return [
         _side(exchange, request["whose"], wanted, labels)
         for exchange in (statements or best)[:count]
@@ -95,10 +95,10 @@ def _side(exchange: _Exchange, whose: str, wanted: set[str], labels: Labels) -> 
         "assistant" if IS_QUESTION.search(exchange.user) and exchange.assistant else "user"
     )
     text = exchange.user if role == "user" else exchange.assistant
-    also = words_asked(exchange.user)
+    also = subject_stems(exchange.user)
     best = max(
         sentences(text) or [text],
-        key=lambda s: (len(wanted & words_asked(s)), len(also & words_asked(s))),
+        key=lambda s: (len(wanted & subject_stems(s)), len(also & subject_stems(s))),
     )
     verb = "ask" if role == "user" and IS_QUESTION.search(best) else "say"
     return _quoted(f"{role}_{verb}", exchange.at, best, labels)

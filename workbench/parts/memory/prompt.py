@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 def prompt_parts(run: Recording) -> Rows:
     """Return the parts of the writer's prompt in their order, and what of memory was left out of it, with why.
 
-    Where no model writes it is what one would be sent, and the first row is not ``sent``.
-    A row has ``part`` (``system``, ``core``, ``summary``,
+    Where no model writes it is what one would be sent. A row has ``part`` (``system``, ``core``, ``summary``,
     ``episode``, ``evidence``, ``history`` or ``question``), ``id``, ``text``, ``tokens`` (``estimated_tokens``),
-    ``kept``, ``why`` not (``budget``, ``enough`` or ``left_out``), ``at``, ``author``, and the ``session``
-    and ``turn`` in which it was said.
+    ``kept``, ``why`` not (``budget``, ``enough`` or ``left_out``), ``sent`` (to a model), ``at``, ``author``, and the
+    ``session`` and ``turn`` in which it was said.
     """
     from workbench.graphs.roles import evidence_text
 
@@ -41,17 +40,23 @@ def prompt_parts(run: Recording) -> Rows:
     ]
     sent = any(call["role"] == "writer" for call in run.calls())
     parts = [
-        _part("system", f"{prompt.system}\n{frame}") | {"sent": sent},
+        _part("system", f"{prompt.system}\n{frame}"),
         *(p for p in recalled if p["part"] != "history"),
     ]
     if run.evidence:
         parts.append(_part("evidence", evidence_text(run.evidence, int(limit))))
     parts += [*(p for p in recalled if p["part"] == "history"), _part("question", run.message)]
-    return Rows(parts, run.message, prompt_blocks)
+    return Rows([{**part, "sent": sent} for part in parts], run.message, prompt_blocks)
 
 
 def _part(name: str, text: str) -> Json:
     """Return a part that is not of memory."""
-    tokens = estimated_tokens(text)
-    row = {"part": name, "id": name, "text": text, "tokens": tokens, "kept": True}
-    return {**row, **dict.fromkeys(("why", "at", "author", "session"), ""), "turn": None}
+    row = {
+        "part": name,
+        "id": name,
+        "text": text,
+        "tokens": estimated_tokens(text),
+        "kept": True,
+        "why": "",
+    }
+    return {**row, "at": "", "author": "", "session": "", "turn": None}

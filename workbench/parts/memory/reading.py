@@ -167,7 +167,7 @@ def same_thing(new: Data, old: Data) -> bool:
 
 # --- Which questions memory answers ---
 
-MOST, LONGEST, SHARE = 3, 300, 0.5
+MOST_NOTES, LONGEST, SHARE = 3, 300, 0.5
 """Notes of an answer; characters of a question or a quotation; the least share of the question's words in a note or an
 exchange."""
 _SPEAK = (
@@ -185,7 +185,7 @@ _PERSON = re.compile(r"\b(?:i|my|me)\b|我(?!们)", re.I)
 _ASKS_NAME = re.compile(
     r"\bmy name\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I
 )
-_WHOLE = re.compile(
+_EVERYTHING = re.compile(
     r"\b(?:know|remember|noted|stored?) about me\b|关于我(?!们)|(?:了解|记得|知道)我(?:什么|哪些|多少)",
     re.I,
 )
@@ -221,7 +221,7 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> MemoryQuestion 
         who = next(filter(None, match.groups()), "").lower()
         whose = {"i": "user", "我": "user", "you": "assistant", "你": "assistant"}.get(who, "")
         return MemoryQuestion(about=_about(plain), whose=whose, notes=None)
-    if _WHOLE.search(plain):
+    if _EVERYTHING.search(plain):
         return MemoryQuestion(about="", whose="", notes=[note["id"] for note in reversed(notes)])
     fitting = _notes_for(plain, notes) if _PERSON.search(plain) else []
     if fitting or _ASKS_NAME.search(plain) or (_LIKING.search(plain) and _OPEN.search(plain)):
@@ -241,7 +241,7 @@ def _about(message: str) -> str:
     return " ".join(words)
 
 
-def words_asked(text: str, characters: bool = False) -> set[str]:
+def subject_stems(text: str, characters: bool = False) -> set[str]:
     """Return the stems of a text that say what it is about; of Chinese its characters, where these are compared."""
     spaced = CJK.sub(lambda match: f" {match[0]} ", text) if characters else text
     stems = content_stems(_EMPTY.sub(" ", spaced))
@@ -253,17 +253,17 @@ def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
     """Return the notes that answer a question about the person, best first."""
     if _ASKS_NAME.search(message):
         return [note for note in notes if note["section"] == "name"][-1:]
-    wanted = words_asked(message, characters=True)
+    wanted = subject_stems(message, characters=True)
     newest = list(reversed(notes))
     liking = bool(_LIKING.search(message))
     if liking:
         newest = [note for note in newest if note["section"] == "preferences"]
     shared = {
-        n["id"]: len(wanted & words_asked(f"{n['content']} {n['about']}", characters=True))
+        n["id"]: len(wanted & subject_stems(f"{n['content']} {n['about']}", characters=True))
         for n in newest
     }
     fitting = [n for n in newest if wanted and shared[n["id"]] / len(wanted) >= SHARE]
     if fitting or not liking or not _OPEN.search(message):
         return sorted(fitting, key=lambda n: -shared[n["id"]])[:1]
     polarity = "dislike" if _DISLIKING.search(message) else "like"
-    return [note for note in newest if note["polarity"] == polarity][:MOST]
+    return [note for note in newest if note["polarity"] == polarity][:MOST_NOTES]

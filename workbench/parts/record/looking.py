@@ -213,6 +213,7 @@ def _record(effect: Effect, place: int, evidence: int = 0) -> Json:
         "attempt": 1,
         "iteration": place,
         "tool": effect.name,
+        "raw_input": {},
         "status": "success" if effect.outcome == "value" else "partial",
         "error": None,
         "started_at": _moment(effect),

@@ -250,16 +250,18 @@ class GraphRun(StoredRun):
                 "or the call's `result`."
             )
         path = effect.name.partition("->")[0]
-        known = {
+        fields = {
             name
             for node in original_nodes(self.agent._copy)
             if node.path == path
             for name in node.fields
         }
-        known |= set(effect.input) if known and isinstance(effect.input, Mapping) else set()
-        if unknown := sorted(state.keys() - known) if known else []:
+        if fields and isinstance(effect.input, Mapping):
+            fields |= effect.input.keys()
+        unknown = sorted(state.keys() - fields)
+        if fields and unknown:
             raise RunError(
-                f"The state at {effect.at} has no field {shown(unknown[0])}. It has: {', '.join(sorted(known))}."
+                f"The state at {effect.at} has no field {shown(unknown[0])}. It has: {', '.join(sorted(fields))}."
             )
 
     def graft(self, nodes: Mapping[str, GraphRun]) -> GraphRun:

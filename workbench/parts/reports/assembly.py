@@ -5,7 +5,7 @@ appendix that says how far it can be trusted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count
 from operator import itemgetter
 from typing import Any
@@ -124,7 +124,7 @@ class _Assembly:
             wanted = frozenset()
         listed = bool(self.reading["conditions"] or self.reading["sort"])
         if "introduction" in wanted:
-            listing = self._with_conflicts(self._answer()) if listed else ""
+            listing = self._answer() if listed else ""
             introduction = "\n\n".join(filter(None, [self._rests(), listing]))
         opening = [self._comparison()] if wanted else []
         if "abstract" in wanted and writes(context):
@@ -198,29 +198,16 @@ class _Assembly:
         rows = [[*map(answer_lines, row)] for row in fields.rows(about)]
         return f"{table(rows)}\n\n{answer_lines(fields.in_common(about))}" if rows[1:] else ""
 
-    def _pairs(self) -> Iterator[tuple[Json, int, int]]:
-        """Yield what differs, with the places of its sources."""
-        places = {r["result_id"]: n for n, r in enumerate(self.results, 1)}
-        for pair in self.state["report"].get("consistency", {}).get("contradictions", ()):
-            first, second = (places[i] for i in pair["sources"])
-            yield pair, first, second
-
     def _contradictions(self) -> str:
         """Return the values of its sources that differ, each with its source."""
-        return "\n".join(
-            f"- {escaped(pair['first'])} [{first}] — {escaped(pair['second'])} [{second}]"
-            for pair, first, second in self._pairs()
-        )
-
-    def _with_conflicts(self, listing: str) -> str:
-        """Return a list in which a value that its source's text contradicts has the other one beside it."""
-        for pair, first, second in self._pairs():
-            if first == second:
-                value, other = pair["values"]
-                line = rf"(?m)^(- .*\({re.escape(value)})(\) \[{first}\])"
-                beside = f"; {self.labels('part_text_says', value=escaped(other))}"
-                listing = re.sub(line, rf"\1{beside}\2", listing)
-        return listing
+        places = {r["result_id"]: n for n, r in enumerate(self.results, 1)}
+        lines = list[str]()
+        for pair in self.state["report"].get("consistency", {}).get("contradictions", ()):
+            first, second = (places[i] for i in pair["sources"])
+            lines.append(
+                f"- {escaped(pair['first'])} [{first}] — {escaped(pair['second'])} [{second}]"
+            )
+        return "\n".join(lines)
 
     def _rests(self) -> str:
         """Return how many documents each section cites: an introduction without a model."""

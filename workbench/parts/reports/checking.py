@@ -74,8 +74,7 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
         language: of the report.
 
     Returns:
-        ``first`` and ``second`` (what is said), their ``values``, ``sources`` (ids of their pieces), ``about``: the
-        field.
+        ``first`` and ``second`` (what is said), ``sources`` (ids of their pieces), ``about``: the field.
     """
     pairs = list[Json]()
     for name, field in fields_by_name(bases).items():
@@ -87,7 +86,7 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
             if len(values := document.values(name)) == 1
         ]
         differing = [
-            (first, document.n, second, namesake.n, [value, differing_value])
+            (first, document.n, second, namesake.n)
             for (document, value, first), (namesake, differing_value, second) in combinations(
                 statements, 2
             )
@@ -97,11 +96,10 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
             own = [s.text for s in document.sentences if s.text.startswith(document.title)][:1]
             years = _YEAR.findall("".join(own))
             if _YEAR.fullmatch(value) and years and value not in years:
-                differing.append((first, document.n, own[0], document.n, [value, years[0]]))
-        for first, n, second, m, values in differing:
+                differing.append((first, document.n, own[0], document.n))
+        for first, n, second, m in differing:
             sources = [results[n - 1]["result_id"], results[m - 1]["result_id"]]
-            said = {"first": first, "second": second, "values": values, "about": name}
-            pairs.append({**said, "sources": sources})
+            pairs.append({"first": first, "second": second, "sources": sources, "about": name})
     return pairs
 
 

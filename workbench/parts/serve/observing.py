@@ -29,11 +29,6 @@ class Observers(Service):
         MissingExtra: a library is not installed.
     """
 
-    @classmethod
-    def is_wanted(cls, settings: Any) -> bool:
-        """Return whether runs are observed at all."""
-        return bool(settings.spans or settings.metrics)
-
     def __init__(self, wb: Any):
         super().__init__(wb)
         settings = wb.settings
@@ -54,11 +49,12 @@ class Observers(Service):
 
     def ended(self, run: Recording) -> None:
         """Observe a run that has ended, in a thread of its own."""
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        self._threads.append(
-            threading.Thread(target=self._run, args=(run,), name="observers", daemon=True)
-        )
-        self._threads[-1].start()
+        if self._observe:
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            self._threads.append(
+                threading.Thread(target=self._run, args=(run,), name="observers", daemon=True)
+            )
+            self._threads[-1].start()
 
     def _run(self, run: Recording) -> None:
         for name, observe in self._observe.items():
