@@ -27,6 +27,7 @@ from workbench.views.blocks import Table
 from workbench.views.comparison import _side_text, beside
 from workbench.views.drawing import STYLE
 from workbench.views.labels import Labels
+from workbench.views.markup import draw
 from workbench.views.run import answer as drawn_answer
 from workbench.views.run import head
 from workbench.views.runs import runs_table
@@ -247,6 +248,9 @@ def test_a_run_that_nobody_was_asked_in_is_forked_to_decide_and_one_stopped_at_i
     assert ["done" in words for words in heads] == [True, False]
     decided = {line["run_id"]: line["decided"] for line in shared_wb.runs.lines(3)}
     assert (decided[plain.run_id], decided[stopped.run_id]) == ("", "reject")
+    complete = shared_wb.ask(QUESTION, kb="film", review=["reflect"]).reject()
+    early = {line["run_id"]: line["stopped"] for line in shared_wb.runs.lines(4)}
+    assert [bool(early[run.run_id]) for run in (plain, stopped, complete)] == [False, True, False]
     shown = plain.evidence._repr_mimebundle_()
     assert plain.evidence == list(plain.evidence) and "The Wedding Banquet" in shown["text/plain"]
     assert "result_id" not in str(shown) and "<td" in shown["text/html"]
@@ -291,16 +295,17 @@ def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Wor
 def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbench, asked: Run) -> None:
     page = shared_wb.bench(asked)
     page.working.timeline.press("choose", "executor")
+    assert "director = same" in text(page.working.answer), "a row of equal values"
     said = text(page.working.node)
     executed = [entry for entry in asked.log if entry["node"] == "executor"]
-    assert said.startswith("executor 1.") and f" {len(executed)}. " in said and "kb_prefix film" in said
+    assert said.startswith("run the steps 1.") and f" {len(executed)}. " in said and "kb_prefix film" in said
     record = asked.records[0]
     lanes = page.working.timeline.picture.rows
     step = f"{record['step_id']}/1"
     assert [*lanes].index(step) == [*lanes].index("executor") + 1 and "padding-left:28px" in lanes[step], "nested"
     inside = [row["name"] for row in asked.timeline().data if row["kind"] == "sub_step" and row["inside"] == "executor"]
     assert inside and '<text x="36"' in asked.timeline().markup
-    assert all(word in text(page.working.path) for word in ("the way that this run took", "retrieval", "executor"))
+    assert all(word in text(page.working.path) for word in ("the way that this run took", "search", "run the steps"))
     page.working.timeline.press("choose", step)
     said = text(page.working.node)
     assert record["tool"] in said and f"top_k {record['raw_input']['top_k']}" in said
@@ -365,14 +370,17 @@ def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, 
     document["claims"] = [{**row, "changes": ["shared"]} for row in document["claims"]]
     tables = [block.title for block in beside(document, Labels("en")) if isinstance(block, Table)]
     kinds = [title.partition(" · ")[0] for title in tables]
-    assert kinds[:2] == ["Answers", "Evidence in the context"] and "shared" in tables[0]
+    assert kinds[:2] == ["", "Evidence in the context"], "the table of an answer that is the same is drawn"
     assert kinds[-1] == "Metrics", "what a run took is no reason"
     plan = asked.plans[0]["plan"]
     edited = plan.replace(plan.steps[0].step_id, objective="another")
     side = {"action": "edit", "who": "person", "message": "", "note": "", "edits": {"plan": edited.dump()}}
-    assert "plan: wedding_banquet 0: Objective: Find what" in _side_text(
+    assert "edited (you) · “The Wedding Banquet”: Objective: Find what" in _side_text(
         {**side, "proposal": {"plan": plan.dump()}}, Labels("en")
     )
+    decided = {"edits": {"plan": edited.dump()}, "proposal": {"plan": plan.dump()}}
+    needs = draw("review.standing", Labels("en"), document={"decisions": [decided]}, needs="✓ 3 needs: 3 met")
+    assert "wb-person" in needs and "○ 3 needs: 3 met; asked by you, not judged: another" in needs, "and not green"
 
 
 def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, asked: Run, stopped: Run) -> None:
@@ -395,8 +403,8 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
     assert "1 · reflect: to be decided again" in text(shared_wb.inbox().list)
     shared_wb.runs.remove(waits.run_id)
-    heads = ("Took", "Model", "Tokens", "Cost", "Found")
-    assert [head for head in heads if head in text(runs.table)] == ["Took", "Found"]  # no model was asked
+    heads = ("Took", "Model", "Tokens", "Cost", "Sentences found")
+    assert [head for head in heads if head in text(runs.table)] == ["Took", "Sentences found"]  # no model was asked
     assert "Rating" not in text(runs.table)
     asked.feedback(False)
     runs.show(asked.run_id)
@@ -414,12 +422,14 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         "money": 0.5,
         "score": None,
     }
-    look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": (), "here": "", "rated": {}}
+    look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": (), "letters": {}, "here": "", "rated": {}}
     table = runs_table(twins, Labels("en"), costs, **look).html
     assert all(head in table for head in heads) and all(
         fact in table for fact in ("2.50 s", "tiny", "1,234", "0.5000", "–")
     )
     runs.table.press("mark", stopped.run_id)
+    marked = [runs.table.picture.rows[run.run_id] for run in (asked, stopped)]
+    assert [f">{letter}</button>" in row for letter, row in zip("AB", marked, strict=True)] == [True] * 2, "older first"
     runs.table.press("compare")
     assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
     runs.table.press("choose", stopped.run_id)

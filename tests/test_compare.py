@@ -25,7 +25,7 @@ from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import duration_text, phase_name, savings_text
 from workbench.views.outline import run_html
-from workbench.views.run import answer, evidence, head
+from workbench.views.run import evidence, head
 
 ENGLISH, CHINESE = "Recommend comedies directed by Ang Lee", "对比《喜宴》和《饮食男女》的风格"
 
@@ -56,7 +56,7 @@ def test_a_run_beside_itself_and_its_replay_shows_nothing(wb: Workbench) -> None
         assert "No difference" in str(found) and f"Evidence in the context · {len(found.evidence)} the same" in str(
             found
         )
-        assert "A = B" in str(found) and run.answer.split(" [")[0][2:40] in str(found), "an answer is shown whole"
+        assert run.answer.split(" [")[0][2:40] in str(found), "an answer is shown whole"
 
 
 def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
@@ -240,7 +240,6 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     assert told["evidence"] == sum(p["why"] != "duplicate" for p in evidence_of) == statistics["after_dedup"]
     assert told["in_prompt"] == statistics["used"] == sum(p["in_prompt"] for p in evidence_of)
     assert told["cited"] == sum(p["fate"] == "cited" for p in evidence_of)
-    assert labels("answer_sources", n=told["cited"]) in words(answer(document, labels).html)
     counted = [f"{told[n]} {word}" for n, word in (("found", "returned"), ("evidence", "distinct"))]
     counts = " · ".join([*counted, f"{told['in_prompt']} in the context", f"{told['cited']} cited"])
     places["evidence"] = words(evidence(evidence_of, told, labels).html)

@@ -95,7 +95,7 @@ def test_where_the_time_went_is_seen_in_the_graph_and_on_the_timeline(wb):
     longer = inner.loc[inner.duration_ms.idxmax()]
     asked = {record["step_id"]: query_text(record["raw_input"]) for record in run.to_dict()["records"]}
     named = asked.get(longer.step_id) or Labels("en").get(f"node_{longer['name']}", longer["name"])
-    assert any(text.startswith(f"Slowest node or step: {named} · ") for text in words(run.timeline()))
+    assert any(text.startswith(f"Slowest: {named} · ") for text in words(run.timeline()))
     for picture, name in zip((run.graph(), run.timeline()), names, strict=True):
         assert {"< 5%", "> 50%"} <= {*words(picture)}
         bars = [text for text in words(picture) if name in text and re.search(r"\d m?s\b", text)]

@@ -145,7 +145,7 @@ def test_add_and_remove():
     made.list.press("remove", B)
     assert of(made, C)["depends_on"] == [A]
     assert ids(made) == [A, C, D, "step_4_new"]
-    assert "+ new 4" in made.below.html and "− b 1" in made.below.html
+    assert "+ “Who?”" in made.below.html and "− “step_1_b”" in made.below.html
     made.below.press("discard")
     assert made.plan == plan().dump() and made.edits == 0
     made.pressed(Event("undo"))
@@ -435,7 +435,7 @@ def test_problems_of_the_plan_keep_it_from_running(waiting: Run) -> None:
     review, run = panel(waiting), waiting
     problems = [{"step_id": "a", "field": "top_k", "message": "top_k is 0.", "fix": "Give 1 or more."}] * 2
     review.show(run.to_dict(), plan=run.plan.dump(), problems=problems)  # type: ignore[union-attr]
-    assert review.primary.disabled and review.primary.description == "2 problems to fix first"
+    assert review.primary.disabled and "Approve" in review.primary.description
     assert "2 problems to fix first" in review.band.html
     review.submit()
     assert not run.decisions and review.response == {}

@@ -235,7 +235,7 @@ class Comparison(Shown):
     """Two to four runs side by side. A list of ``sides`` has one entry per run, None where the run has nothing.
 
     Attributes:
-        runs: ``{"run_id", "status", "message", "query", "kb", "origin"}`` each; the first is the baseline.
+        runs: ``{"run_id", "status", "message", "query", "kb", "answer", "origin"}`` each; the first is the baseline.
         parts: the first point at which they part, ``{"where", "name", "pass", "values"}``; None when they do not.
             ``where`` is ``question``, ``settings``, ``knowledge``, ``query``, ``plan``, ``decision``, ``step``,
             ``reflection``, ``evidence`` or ``answer``.
@@ -320,6 +320,7 @@ def compared(runs: Sequence[Recording]) -> Comparison:
             {
                 **{name: getattr(run, name) for name in names},
                 "kb": run.state.get("kb_prefix", ""),
+                "answer": "" if "report" in run.options else run.answer,
                 "origin": origin_of(run),
                 "changes": fork_changes(run, origin_of(run)),
             }

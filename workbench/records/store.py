@@ -63,6 +63,9 @@ _LINES = """
         (SELECT ifnull(group_concat(value, ', '), '') FROM json_each(options, '$.edited')) AS edited,
         ifnull((SELECT json_extract(decision, '$.action') FROM decisions
             WHERE decisions.run_id = runs.run_id ORDER BY decisions.rowid DESC LIMIT 1), '') AS decided,
+        (SELECT status = 'done' AND json_extract(decision, '$.action') = 'reject'
+            AND json_extract(decision, '$.proposal.should_continue') IS NOT 0 FROM decisions
+            WHERE decisions.run_id = runs.run_id ORDER BY decisions.rowid DESC LIMIT 1) AS stopped,
         ifnull(nullif(json_extract(text, '$.title'), ''), message) AS title,
         ifnull(json_extract(text, '$.tags'), '[]') AS tags, ifnull(json_extract(text, '$.note'), '') AS note
     FROM runs LEFT JOIN drafts ON drafts.run_id = runs.run_id AND name = 'about'

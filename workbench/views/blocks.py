@@ -113,6 +113,18 @@ def split_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
         yield is_table, list(group)
 
 
+def answer_blocks(answer: str, heading: str) -> Iterator[Block]:
+    """Yield the paragraphs and the tables of an answer below a heading."""
+    for is_table, lines in split_tables(answer):
+        if is_table:
+            head, *rows = map(split_row, lines)
+            cells = (tuple(row[: len(head)]) for row in rows)
+            yield Table("", tuple(map(Column, head)), tuple(cells))
+        else:
+            yield Lines(lines, heading=heading)
+        heading = ""
+
+
 def split_row(line: str) -> list[str]:
     """Return the cells of a row of a table of Markdown."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from workbench.state import Data
@@ -13,6 +14,7 @@ from workbench.views.blocks import (
     Column,
     Lines,
     Paragraph,
+    answer_blocks,
     clipped,
     columns,
     one_line,
@@ -54,8 +56,8 @@ def beside(document: Data, labels: Labels) -> list[Block]:
         _runs(document, labels),
         _verdict(document, verdict, labels),
         *_caveats(document, labels),
-        *(parts[name][2] for name in results),
-        *(part[2] for name, part in parts.items() if name not in results),
+        *chain.from_iterable(parts[name][2] for name in results),
+        *chain.from_iterable(part[2] for name, part in parts.items() if name not in results),
         _figures(document, labels),
     ]
 
@@ -126,10 +128,10 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         yield Lines(unknown, mark="interrupted")
 
 
-def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
+def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Block]]:
     """Return whether a part is the ``same``, its counts, and its table: change, subject, and state in each run.
 
-    Of equal rows it has those of the answers; answers that are the same have one column.
+    Of equal rows it has those of the answers; answers that are the same are shown once.
     """
     counts = Counter[str]()
     rows = list[Data]()
@@ -170,11 +172,12 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
         if counts[kind]
     )
     title = f"{labels(f'beside_{name}')} · {summary}"
-    return (
-        state,
-        summary,
-        clipped(title, heads, cells, notes=notes) if rows else Lines([(title, "dim")]),
-    )
+    answer = document["runs"][0]["answer"]
+    if single and answer:
+        return state, summary, [Lines([(title, "strong")]), *answer_blocks(answer, "")]
+    if not rows:
+        return state, summary, [Lines([(title, "dim")])]
+    return state, summary, [clipped(title, heads, cells, notes=notes)]
 
 
 def _kind(row: Data) -> str:

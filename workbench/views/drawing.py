@@ -60,7 +60,7 @@ class Patch(NamedTuple):
         )
 
 
-SHARES = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)
+SHARES = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75)
 """Where words may stand on a line, as shares of its way, the best first."""
 
 

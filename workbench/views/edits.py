@@ -11,7 +11,7 @@ from workbench.state import Data
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
 from workbench.views.markup import cut, draw, step_name
-from workbench.views.plan import item_text
+from workbench.views.plan import item_text, quoted_titles
 
 _TITLES = ("form", "input", "field", "role")
 """The beginnings of the labels of fields: of a step, of its tool, of an answer; and the model of a role."""
@@ -37,16 +37,20 @@ def edit_texts(edits: Data, proposal: Data, labels: Labels) -> list[str]:
         proposal: of the decision.
         labels: the words.
     """
+    texts = {name: _edit_value(name, value, proposal, labels) for name, value in edits.items()}
     return [
-        f"{field_label(name, labels)}{labels('colon')}{_edit_value(name, value, proposal, labels)}"
-        for name, value in edits.items()
+        text if name == "plan" else f"{field_label(name, labels)}{labels('colon')}{text}"
+        for name, text in texts.items()
     ]
 
 
 def _edit_value(name: str, value: Any, proposal: Data, labels: Labels) -> str:
     if name == "plan" and proposal.get("plan"):
-        changes = Plan.load(proposal["plan"]).diff(Plan.load(value))
-        return labels("semicolon").join(plan_change_texts(changes, labels))
+        plans = Plan.load(proposal["plan"]), Plan.load(value)
+        titles = quoted_titles(*plans)
+        return labels("semicolon").join(
+            plan_change_texts(plans[0].diff(plans[1]), labels, titles)
+        )
     if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
         return " · ".join(str(item.get("title", item.get("step_id"))) for item in value)
     if isinstance(value, str):
@@ -54,16 +58,21 @@ def _edit_value(name: str, value: Any, proposal: Data, labels: Labels) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def plan_change_texts(changes: Data, labels: Labels) -> Iterator[str]:
-    """Yield one text per changed step of ``Plan.diff``."""
+def plan_change_texts(
+    changes: Data, labels: Labels, titles: Mapping[str, str] = {}
+) -> Iterator[str]:
+    """Yield one text per changed step of ``Plan.diff``; steps have their ``titles``, by id."""
     for step_id, fields in changes.get("changed", {}).items():
-        lines = labels("comma").join(field_changes(fields, labels))
-        yield f"{step_name(step_id)}{labels('colon')}{lines}"
+        lines = labels("comma").join(field_changes(fields, labels, titles))
+        yield f"{titles.get(step_id, step_name(step_id))}{labels('colon')}{lines}"
     for kind, sign in (("added", "+"), ("removed", "−")):
-        yield from (f"{sign} {step_name(step_id)}" for step_id in changes.get(kind, ()))
+        for step_id in changes.get(kind, ()):
+            yield f"{sign} {titles.get(step_id, step_name(step_id))}"
 
 
-def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:
+def field_changes(
+    fields: Mapping[str, Sequence[Any]], labels: Labels, titles: Mapping[str, str] = {}
+) -> Iterator[str]:
     """Yield one line per changed field of a step; only the differing part of its budget and its tool's input."""
     for name, (old, new) in fields.items():
         pairs = {name: (old, new)}
@@ -73,11 +82,14 @@ def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterat
             if before != after:
                 words = (f"{kind}_{key.removeprefix('models.')}" for kind in _TITLES)
                 title = next((labels(word) for word in words if labels.get(word, "")), key)
-                old = "" if before is None else f"{_brief(before, labels)} → "
-                yield step_name(f"{title}{labels('colon')}{old}{_brief(after, labels)}")
+                old = "" if before is None else f"{_brief(before, labels, titles)} → "
+                yield step_name(f"{title}{labels('colon')}{old}{_brief(after, labels, titles)}")
 
 
-def _brief(value: Any, labels: Labels) -> str:
+def _brief(value: Any, labels: Labels, titles: Mapping[str, str]) -> str:
     if value in (None, [], ""):
         return labels("plan_nothing")
-    return cut(labels("comma").join(map(item_text, value)) if isinstance(value, list) else value)
+    if isinstance(value, list):
+        items = map(item_text, value)
+        value = labels("comma").join(titles.get(item, item) for item in items)
+    return cut(value)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from math import atan2, degrees
 from typing import Any
 
 from markupsafe import Markup
@@ -112,9 +113,13 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     pairs: dict[frozenset[str], list[Relation]] = {}
     for relation in graph.relations:
         pairs.setdefault(frozenset((relation["source"], relation["target"])), []).append(relation)
-    # a name is below its disc
-    taken = [place._replace(y=place.y + 8, high=_APART + 6) for place in places.values()]
-    drawn = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
+    taken = [patch for place in places.values() for patch in _drawn(place)]
+    tips = [_tip(places[each[0]["source"]], places[each[0]["target"]]) for each in pairs.values()]
+    taken += [Patch(x, y, 12, 12) for x, y, _ in tips]
+    drawn = [
+        _line(graph, relations, places, tip, taken, labels)
+        for relations, tip in zip(pairs.values(), tips, strict=True)
+    ]
     lines = [*chain(*zip(*drawn, strict=True))]  # words last: no line strikes them out
     rows = dict[str, Markup]()
     inks = dict[str, dict[str, None]]()
@@ -125,7 +130,7 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
         place = {"place": places[i], "seed": of_it if i in graph.seeds else "", "kind": ink}
         rows[i] = draw("svg.entity", entity=entity, name=names[i], word=word, **place)
     under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
-    height = max([40, *(place.y + 40 for place in taken)])
+    height = max([40, *(place.y + 48 for place in places.values())])
     legend = [("●", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
     if len(graph.seeds) < len(graph.entities):
         legend.append(("⬤", "dim", of_it))
@@ -174,10 +179,27 @@ def display_name(entity: Entity, language: str, text: str = "") -> str:
     return min(chinese, key=lambda alias: (alias not in text, len(alias)), default=entity["name"])
 
 
+def _drawn(place: Patch) -> tuple[Patch, Patch]:
+    """Return the disc of an entity and its name, which is below it."""
+    name = Patch(place.x, place.y + 19, 0.85 * place.wide, 18)
+    return Patch(place.x, place.y, 22, 22), name
+
+
+def _tip(source: Patch, target: Patch) -> tuple[float, float, float]:
+    """Return where the line to an entity comes to its disc or its name, and its angle in degrees."""
+    across, down = target.x - source.x, target.y - source.y
+    points = (
+        Patch(source.x + across * n / 200, source.y + down * n / 200, 0, 0) for n in range(201)
+    )
+    tip = next(point for point in points if any(map(point.meets, _drawn(target))))
+    return tip.x, tip.y, degrees(atan2(down, across))
+
+
 def _line(
     graph: Around,
     relations: Sequence[Relation],
     places: Mapping[str, Patch],
+    tip: tuple[float, float, float],
     taken: list[Patch],
     labels: Labels,
 ) -> tuple[Markup, Markup]:
@@ -187,16 +209,16 @@ def _line(
     words = labels("comma").join(
         dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations)
     )
-    ends = a, b = places[source], places[target]
+    a, b = places[source], places[target]
     seeds = {source, target} <= {*graph.seeds}
     # beside its line it would be read as another's
     way = [(a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share) for share in SHARES]
-    at = free_patch(words, way, taken) if seeds else None
+    at = free_patch(words, way, taken, 11) if seeds else None
     taken += [at] if at else []
     title = f"{words}\n{relations[0]['sentence'][:300]}"
-    line = draw("svg.relation", ends=ends, title=title, seeds=seeds)
+    line = draw("svg.relation", source=a, tip=tip, title=title, seeds=seeds)
     return line, draw(
-        "svg.plate", x=at.x, y=at.y + 4, wide=0.85 * at.wide, text=words, ink="dim"
+        "svg.plate", x=at.x, y=at.y + 4, wide=at.wide, text=words, ink="dim"
     ) if at else NOTHING
 
 

@@ -10,15 +10,12 @@ from workbench.records.tape import EDITED
 from workbench.state import Data, ExecutionRecord
 from workbench.views.blocks import (
     Block,
-    Column,
     Lines,
     Span,
-    Table,
+    answer_blocks,
     clipped,
     columns,
     one_line,
-    split_row,
-    split_tables,
 )
 from workbench.views.edits import edit_texts
 from workbench.views.labels import Labels, labels_for, milliseconds, score_text
@@ -106,15 +103,7 @@ def run_facts(document: Data, labels: Labels) -> list[str]:
 def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
     """Yield the paragraphs of the answer; nothing while there is none."""
     if document["answer"]:
-        heading = labels("answer")
-        for is_table, lines in split_tables(document["answer"]):
-            if is_table:
-                head, *rows = map(split_row, lines)
-                cells = (tuple(row[: len(head)]) for row in rows)
-                yield Table("", tuple(map(Column, head)), tuple(cells))
-            else:
-                yield Lines(lines, heading=heading)
-            heading = ""
+        yield from answer_blocks(document["answer"], labels("answer"))
         trust = (
             support_text(document["support"], labels),
             needs_text(document["reflections"], labels),

@@ -110,10 +110,6 @@ class PlanView:
             return "proposed"
         return {"if_insufficient": "waiting", "held": "held"}.get(step.condition, "pending")
 
-    def title(self, step: PlanStep) -> str:
-        """Return what the step asks, or what it is for."""
-        return query_text(step.tool_input) or step.objective
-
     def word(self, step: PlanStep) -> str:
         """Return the status in a word."""
         status = self.status(step)
@@ -142,10 +138,21 @@ def steps(view: PlanView) -> Picture:
             view.labels,
             view=view,
             step=step,
+            title=step_title(step),
             gutter=gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW),
             wide=wide,
         )
     return Picture(draw("plan.steps", view.labels), rows)
+
+
+def step_title(step: PlanStep) -> str:
+    """Return what the step asks, or what it is for."""
+    return query_text(step.tool_input) or step.objective
+
+
+def quoted_titles(*plans: Plan) -> dict[str, str]:
+    """Return the title of each step in quotation marks, by id."""
+    return {step.step_id: f"“{step_title(step)}”" for plan in plans for step in plan.steps}
 
 
 def query_text(tool_input: Data) -> str:
@@ -168,8 +175,10 @@ def item_text(value: Any) -> str:
     return cut(value)
 
 
-def problem_text(problem: Data, labels: Labels) -> str:
+def problem_text(problem: Data, labels: Labels, titles: Mapping[str, str] = {}) -> str:
     """Return the problem and its fix; in English where its kind has no Chinese words.
+
+    The steps of a cycle have their ``titles``, by id.
 
     >>> from workbench.plans import Plan, PlanStep
     >>> step = PlanStep(step_id="a", objective="", tool="t", depends_on=["a"])
@@ -179,7 +188,7 @@ def problem_text(problem: Data, labels: Labels) -> str:
     kind = problem.get("kind")
     values = problem.get("values", {})
     if kind == "cycle":
-        names = [step_name(step_id) for step_id in values["path"]]
+        names = [titles.get(step_id, step_name(step_id)) for step_id in values["path"]]
         path = cut(" → ".join(names[:-1]), 300)
         back = labels("problem_back", first=names[0])
         return labels("problem_cycle", path=f"{path} → {back}")

@@ -10,7 +10,7 @@ from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet, sh
 from workbench.views.labels import SIGNS, Labels, labels_for, seconds_text
 from workbench.views.labels.sentences import reason_text
 from workbench.views.markup import Picture, draw, family
-from workbench.views.plan import PlanView
+from workbench.views.plan import PlanView, step_title
 
 _DASHED = ("recorded", "proposed")
 
@@ -54,7 +54,7 @@ def _rows(view: PlanView) -> Iterator[Json]:
 
 def _body(view: PlanView) -> Body:
     boxes = {
-        step.step_id: _box(view, step, short(view.title(step), 30)) for step in view.plan.steps
+        step.step_id: _box(view, step, short(step_title(step), 30)) for step in view.plan.steps
     }
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 

@@ -112,6 +112,7 @@ def _claim(document: Data, line: str, is_table: bool, marks: Marks) -> Data:
         "is_item": line.startswith(("- ", "* ")),
         "cells": [marks.line(cell) for cell in cells],
         "verdict": min(verdicts, key=_WORST_FIRST.index),
+        "same": len({_MARK.sub("", cell).strip() for cell in cells[1:]}) == 1 < len(cells) - 1,
         "missing": [claim["why"] for claim in support if claim["why"]],
         "sources": sources,
     }

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from workbench.state import Data, Json
-from workbench.views.comparison import LETTERS
 from workbench.views.edits import fork_name
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import Picture, draw
@@ -29,12 +28,11 @@ def runs_table(
         labels: the words.
         costs: of ``family.details``, by run.
         about: ``total``, how many runs there are on all pages; the ``page``, from 0; ``sort``, the column, and whether
-            the largest value comes first; the ``marked`` runs, in order; ``here``, the run on the bench; ``rated``, the
-            sign of what a person said of an answer, by run.
+            the largest value comes first; the ``marked`` runs, and the ``letters`` of those that are compared;
+            ``here``, the run on the bench; ``rated``, the sign of what a person said of an answer, by run.
     """
-    letters = dict(zip(about["marked"], LETTERS, strict=False))
     facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
-    about |= {"letters": letters, "facts": facts, "ids": costs}
+    about |= {"facts": facts, "ids": costs}
     drawn = {}
     for row in rows:
         cost = costs[row["run_id"]]

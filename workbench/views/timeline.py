@@ -100,8 +100,7 @@ def _slowest(
         return ""
     lane = max(inner, key=lambda lane: lane.took)
     what = labels("slowest", what=titles.get(lane.bars[0].step_id) or lane.name)
-    share = labels("share_of_time", share=percent(lane.took / worked))
-    return f"{what} · {milliseconds(lane.took)} · {share}"
+    return f"{what} · {milliseconds(lane.took)} · {percent(lane.took / worked)}"
 
 
 def _lanes(segments: Sequence[Bar], labels: Labels) -> Iterator[Lane]:

@@ -246,9 +246,8 @@ class Bench(CellRoot):
         kind, _, name = event.kind.partition(":")
         if kind == "view" and name in VIEWS:
             self.view = name
-        elif kind in ("new_question", "new_conversation"):
-            if kind == "new_conversation":
-                self._asking["session"] = self._conversation()
+        elif kind == "new_conversation":
+            self._asking["session"] = self._conversation()
             self.run_id = ""
             self.view = "work"
             self.refresh()

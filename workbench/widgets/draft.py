@@ -116,7 +116,7 @@ def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
 
     >>> plan = Plan(steps=[PlanStep(step_id="a", objective="", tool="t", depends_on=["b"])])
     >>> suggest_fix(plan, plan.problems()[0], "a")[:2]
-    ('fix_remove', 'b')
+    ('fix_unlink', 'b')
     """
     step = plan.by_id().get(step_id)
     kind = problem["kind"]
@@ -132,7 +132,7 @@ def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
             name: value for name, value in step.tool_input.items() if name not in references
         }
         return Fix(
-            "fix_remove",
+            "fix_unlink",
             source,
             plan.replace(step_id, depends_on=depends_on, tool_input=tool_input),
         )

@@ -11,7 +11,7 @@ from workbench.runs.family import family
 from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
 from workbench.state import Data
-from workbench.views.comparison import LETTERS, beside
+from workbench.views.comparison import beside
 from workbench.views.edits import decision_texts, fork_name
 from workbench.views.knowledge import entity_detail
 from workbench.views.labels import Labels
@@ -19,7 +19,7 @@ from workbench.views.markup import Picture, draw, el
 from workbench.views.render import page_html
 from workbench.widgets.display import find_widget
 from workbench.widgets.panel import Event, Panel, Pick, display_if
-from workbench.widgets.runs import MOVES, RunTable
+from workbench.widgets.runs import MOVES, RunTable, letters
 
 
 class Decisions(Panel):
@@ -104,11 +104,11 @@ class Futures:
             origin = origin_of(run) if run else None
             forks = [line["run_id"] for line in lines if line["origin"] == here]
             ids = [origin, here] if origin else [here, *forks[-1:]]
-        letters = dict(zip(ids, LETTERS, strict=False))
-        drawn = draw("futures.tree", labels, lines=lines, here=here, letters=letters)
-        if len(ids) > 1:
-            blocks = beside(self._wb.compare(*ids).to_dict(), labels)
-            named = {*ids} <= {
+        by_letter = letters(self._wb, ids)
+        drawn = draw("futures.tree", labels, lines=lines, here=here, letters=by_letter)
+        if by_letter:
+            blocks = beside(self._wb.compare(*by_letter).to_dict(), labels)
+            named = {*by_letter} <= {
                 line["run_id"] for line in lines
             }  # in the tree, with their letters
             drawn += page_html(blocks[named:], labels, "wb-worked wb-part wb-columns")

@@ -30,7 +30,8 @@ export default {
       rove();
       if (active && !root.contains(document.activeElement)) {
         const row = key === undefined ? root : byKey(key);
-        const again = doing ? [...(row ?? root).querySelectorAll("[data-do]")].find((b) => b.dataset.do === doing) : row;
+        const buttons = [...(row ?? root).querySelectorAll("[data-do]")];
+        const again = doing ? (buttons.find((b) => b.dataset.do === doing) ?? buttons[0]) : row;
         again?.focus({ preventScroll: true });
       }
     };

@@ -19,7 +19,7 @@ from workbench.state import Data, Json
 from workbench.views.edits import plan_change_texts
 from workbench.views.labels import Labels
 from workbench.views.markup import draw, step_name
-from workbench.views.plan import PlanView, problem_text, steps
+from workbench.views.plan import PlanView, problem_text, quoted_titles, steps
 from workbench.views.plan_graph import count_changes, plan_graph
 from workbench.widgets.draft import Draft, RunPlan, suggest_fix
 from workbench.widgets.form import Fields, Message, fold, step_names, toggle
@@ -369,7 +369,8 @@ class PlanEditor(Panel):
         self.bar.show(draw("plan.bar", labels, edits=count_changes(changes), **look))
         general = [problem_text(fault, labels) for fault in self.problems if not fault["step_id"]]
         below = draw("plan.faults", labels, problems=general)
-        if texts := [*plan_change_texts(changes, labels)]:
+        titles = quoted_titles(self._draft.base, self._draft.plan)
+        if texts := [*plan_change_texts(changes, labels, titles)]:
             version = self._draft.base.version
             below += draw("plan.changes", labels, version=version, texts=texts)
         self.below.show(below)
@@ -382,7 +383,8 @@ class PlanEditor(Panel):
 
     def _message(self, fault: Problem) -> Message:
         step_id = self.chosen
-        text = problem_text(fault, self.labels)
+        titles = quoted_titles(self._draft.plan)
+        text = problem_text(fault, self.labels, titles)
         fix = None if self._lock(step_id) else suggest_fix(self._draft.plan, fault, step_id)
         if fix is None:
             return Message(text)
@@ -392,4 +394,6 @@ class PlanEditor(Panel):
             if current := suggest_fix(self._draft.plan, fault, step_id):
                 self._edit(current.plan)
 
-        return Message(text, self.labels(fix.label, what=step_name(fix.subject)), apply)
+        subject = str(fix.subject)
+        what = titles.get(subject, step_name(subject))
+        return Message(text, self.labels(fix.label, what=what, step=titles[step_id]), apply)

@@ -188,7 +188,7 @@ class Review(traitlets.HasTraits):
         faults = self._problems + self._form.faults
         next_step = self._labels("problems_to_mend", n=faults) if faults else self._next(edits)
         self.band.show(band(self._document, self._labels, next_step, edits))
-        self.primary.description = primary(self._request, edits, faults, self._labels)
+        self.primary.description = primary(self._request, edits, self._labels)
         self.primary.tooltip = next_step
         allowed = proposals.allowed(self._request)
         # else both buttons would answer now
@@ -276,13 +276,11 @@ def next_plan(request: Data, document: Data, edits: Data) -> tuple[Plan, Sequenc
     return plan.adding(*steps), changed["activate"]
 
 
-def primary(request: Data, edits: Data, faults: int, labels: Labels) -> str:
+def primary(request: Data, edits: Data, labels: Labels) -> str:
     """Return the text of the primary button: what happens when it is pressed."""
     point = proposals.kind(request)
     proposal = proposals.proposal(request)
     ahead = request.get("ahead")
-    if faults:
-        return labels("problems_to_mend", n=faults)
     if not edits:
         if point in paths("forms"):
             return labels(f"approve_{point}", n=len(proposal.get("sections", ())))

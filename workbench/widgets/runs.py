@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -9,10 +10,20 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.runs.family import details
+from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels
 from workbench.views.markup import el
 from workbench.views.runs import PAGE, SORTS, runs_table
 from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change, press_button
+
+
+def letters(wb: Any, run_ids: Iterable[str]) -> dict[str, str]:
+    """Return the letter of each of two to four runs that are compared, the oldest first; of others none."""
+    runs = [wb.run(run_id) for run_id in run_ids if run_id in wb.runs]
+    runs.sort(key=lambda run: run.row["created_at"])
+    ids = [run.run_id for run in runs]
+    return dict(zip(ids, LETTERS, strict=False)) if 1 < len(ids) <= len(LETTERS) else {}
+
 
 MOVES = ("run_id", "origin", "status", "decided")
 """What of a line tells whether its details are to be read again."""
@@ -95,6 +106,7 @@ class RunTable(Panel):
             costs=costs,
             rated=rated,
             marked=self._marked,
+            letters=letters(self._wb, self._marked),
         )
         self.table.show(table)
         display_if(self.about, self._marked)

@@ -108,7 +108,7 @@ class Inbox(CellRoot):
         self.update_static_form()
 
     def _approvals(self) -> dict[str, str]:
-        return {run.run_id: primary(run.request, {}, 0, self.labels) for run in self.waiting}
+        return {run.run_id: primary(run.request, {}, self.labels) for run in self.waiting}
 
     def _waiting_run(self, run_id: str) -> WaitingRun | None:
         return next((run for run in self.waiting if run.run_id == run_id), None)

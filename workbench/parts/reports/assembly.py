@@ -126,7 +126,7 @@ class _Assembly:
         if "introduction" in wanted:
             listing = self._answer() if listed else ""
             introduction = "\n\n".join(filter(None, [self._rests(), listing]))
-        opening = [self._comparison()] if wanted else []
+        opening = [self._open(), self._comparison()] if wanted else []
         if "abstract" in wanted and writes(context):
             opening.append(await self._abstract())
         text = "\n\n".join(filter(None, opening))
@@ -139,7 +139,6 @@ class _Assembly:
             dot = "" if "." in number else "."
             title = escaped(self.fields.called(section["title"]))
             self.add(number, section["text"], f"{level} {number}{dot} {title}")
-        self.add("conclusion", self._open() if "conclusion" in wanted else "")
         if "glossary" in wanted:
             self.add("glossary", self._glossary())
         self._number_sources()
@@ -219,10 +218,10 @@ class _Assembly:
             texts.append(self.labels("part_rests_on", title=title, documents=documents))
         comma = self.labels("comma").join
         bases = comma(escaped(base.name) for base in self.bases)
-        rests = self.labels("part_rests", bases=bases, sections=comma(texts))
-        return " ".join(filter(None, [rests, self._open()]))
+        return self.labels("part_rests", bases=bases, sections=comma(texts))
 
     def _open(self) -> str:
+        """Return the topics that nothing was found on."""
         missing = [section["title"] for section in self.sections if not section["sources"]]
         titles = self.labels("comma").join(missing)
         return self.labels("part_open", titles=titles) if missing else ""

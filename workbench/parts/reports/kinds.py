@@ -62,7 +62,7 @@ class ReportSettings(BaseModel):
     )
 
 
-PARTS = ("abstract", "introduction", "conclusion", "glossary", "appendix")
+PARTS = ("abstract", "introduction", "glossary", "appendix")
 
 
 @dataclass(frozen=True)
