@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from workbench.plans import Plan
 from workbench.records.tape import begun
 from workbench.runs.recording import Recording, recorded
 from workbench.settings import flatten_settings
 from workbench.state import Json
+
+_MARK = re.compile(r"\s*\[\d+\]")
 
 
 def family(run: Recording) -> list[Json]:
@@ -22,10 +26,12 @@ def family(run: Recording) -> list[Json]:
 def details(run: Recording, origin: str) -> Json:
     """Return what a run has cost (``wb.runs.costs``), and how it differs from the one that it was made from.
 
-    ``changes`` are those of ``fork_changes``; ``answer_changed`` is None while there is none to compare.
+    ``changes`` are those of ``fork_changes``; ``answer_changed`` is None while there is none to compare; other
+    numbers of the same passages are no change.
     """
     changed = fork_changes(run, origin)
-    answers = [run.answer, "" if changed is None else recorded(run, origin).answer]
+    texts = [run.answer, "" if changed is None else recorded(run, origin).answer]
+    answers = [{*_MARK.sub("", text).splitlines()} for text in texts]
     differs = answers[0] != answers[1] if all(answers) else None
     costs = run._workspace.runs.costs(run.run_id)
     return costs | {"changes": changed, "answer_changed": differs}

@@ -87,7 +87,7 @@ class Around:
 
 # the drawing
 
-_WIDTH, _HEIGHT, _EDGES = 770, 440, (70, 24)
+_WIDTH, _HEIGHT, _EDGES = 770, 520, (70, 24)
 MENTION = "Name"
 """The type of what a text only names."""
 _INKS = {"Person": "person", MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}

@@ -46,8 +46,10 @@ export default {
           if (/[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[at - 1] ?? "")) continue; // inside a word
           if (word.length < 4 && /[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[at + word.length] ?? "")) continue; // of "manage"
           const range = new Range();
+          let end = at + word.length;
+          while (/[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[end] ?? "")) end++; // all of "directed"
           range.setStart(text, at);
-          range.setEnd(text, at + word.length);
+          range.setEnd(text, end);
           found.push(range);
         }
       }

@@ -169,6 +169,7 @@ class PlanEditor(Panel):
     plan = traitlets.Dict()
     problems: Any = traitlets.List()
     chosen = traitlets.Unicode("")
+    foreseen: Any = traitlets.Dict(None, allow_none=True)
 
     def __init__(
         self,
@@ -184,7 +185,6 @@ class PlanEditor(Panel):
         self._run_plan = RunPlan()
         self._draft = Draft(Plan())
         self._live: Mapping[str, float] = {}
-        self.foreseen: Forecast | None = None
         self._checked: Plan | None = None
         self._published: Plan | None = None
         self._plan_problems: list[Problem] = []

@@ -97,7 +97,7 @@ class Working:
 
     def _connect(self) -> None:
         run_and = self._run_and
-        self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
+        self.editor.observe(lambda _: self._edited(), ["plan", "problems", "foreseen"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
         self.calls.observe(lambda _: self._edited(), "opened")
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")

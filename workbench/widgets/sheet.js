@@ -71,7 +71,7 @@ const kept = (root) => {
   const shrank = root.offsetHeight < root.height;
   root.height = root.offsetHeight;
   for (const side of root.querySelectorAll(".wb-region-side, .wb-region-form > *")) // beside what is scrolled they stay, from where their end is seen
-    side.style.top = `${Math.min(0, innerHeight - 190 - side.offsetHeight)}px`;
+    side.style.setProperty("--wb-top", `${Math.min(0, innerHeight - 190 - side.offsetHeight)}px`);
   const box = root.getBoundingClientRect();
   if (shrank && root.contains(document.activeElement) && box.top < 0 && box.bottom < innerHeight / 2) root.scrollIntoView({ block: "start" });
 };

@@ -49,7 +49,11 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
         labels,
         standing=_status_line(report, labels),
         files={"md": report.text, "html": page(report.title, report.html(), labels)},
-        first=rendered(markdown([first]), Marks(citations, labels)),
+        # the head of the bench has the topic
+        first=rendered(
+            first["text"] if report.title == report.run.message else markdown([first]),
+            Marks(citations, labels),
+        ),
         chapters=folds,
     )
 
