@@ -47,7 +47,7 @@ export default {
           if (word.length < 4 && /[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[at + word.length] ?? "")) continue; // of "manage"
           const range = new Range();
           let end = at + word.length;
-          while (/[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[end] ?? "")) end++; // all of "directed"
+          while (/[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[end] ?? "")) end++; // to the end of the word
           range.setStart(text, at);
           range.setEnd(text, end);
           found.push(range);
