@@ -283,7 +283,9 @@ def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Wor
         run: [Markup(row).striptags() for row in rows if f'data-key="{run.run_id}"' in row]
         for run in (edited, once, stopped, marked)
     }
-    assert "wedding_banquet 0: Top k: 50 → 3" in told[edited][0] and 'aria-level="2"' in tree.split(edited.run_id)[0]
+    assert (
+        "“The Wedding Banquet”: Top k: 50 → 3" in told[edited][0] and 'aria-level="2"' in tree.split(edited.run_id)[0]
+    )
     assert "max_iterations: 3 → 1" in told[once][0] and "you are here" in told[once][0]
     assert "1 · reflect: answered now · “enough &lt;b&gt;”" in told[stopped][0].replace("<b>", "&lt;b&gt;")
     assert "evidence: 1 struck out" in told[marked][0] and "Minimum evidence, pieces: 2" in told[marked][0]

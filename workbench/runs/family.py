@@ -9,6 +9,7 @@ from workbench.records.tape import begun
 from workbench.runs.recording import Recording, recorded
 from workbench.settings import flatten_settings
 from workbench.state import Json
+from workbench.views.plan import titled_diff
 
 _MARK = re.compile(r"\s*\[\d+\]")
 
@@ -47,7 +48,7 @@ def fork_changes(run: Recording, origin: str | None) -> Json | None:
 def changes(origin: Recording, fork: Recording) -> Json:
     """Return what was edited for a fork, by the name of the edit: what it was, and what it is.
 
-    A ``plan`` is as ``Plan.diff`` has it, against the version that it is most like; a ``decision`` is the review
+    A ``plan`` is as ``titled_diff`` has it, against the version that it is most like; a ``decision`` is the review
     point and what the fork decided there, None where it has not.
     """
     after = fork.options
@@ -60,7 +61,7 @@ def changes(origin: Recording, fork: Recording) -> Json:
         changed["settings"] = [flatten_settings(settings) for settings in saved]
     if "plan" in changed and "at" not in changed:
         plan = Plan.load(after["plan"])
-        versions = (version["plan"].diff(plan) for version in origin.plans)
+        versions = (titled_diff(version["plan"], plan) for version in origin.plans)
         changed["plan"] = min(versions, key=lambda diff: len(str(diff)), default={})
     if {"at", "decision"} & {*edited}:
         number = len(after["decisions"]) - bool({"plan", "decision"} & {*edited})

@@ -11,7 +11,7 @@ from workbench.state import Data
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
 from workbench.views.markup import cut, draw, step_name
-from workbench.views.plan import item_text, quoted_titles
+from workbench.views.plan import item_text, titled_diff
 
 _TITLES = ("form", "input", "field", "role")
 """The beginnings of the labels of fields: of a step, of its tool, of an answer; and the model of a role."""
@@ -47,10 +47,7 @@ def edit_texts(edits: Data, proposal: Data, labels: Labels) -> list[str]:
 def _edit_value(name: str, value: Any, proposal: Data, labels: Labels) -> str:
     if name == "plan" and proposal.get("plan"):
         plans = Plan.load(proposal["plan"]), Plan.load(value)
-        titles = quoted_titles(*plans)
-        return labels("semicolon").join(
-            plan_change_texts(plans[0].diff(plans[1]), labels, titles)
-        )
+        return labels("semicolon").join(plan_change_texts(titled_diff(*plans), labels))
     if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
         return " · ".join(str(item.get("title", item.get("step_id"))) for item in value)
     if isinstance(value, str):
@@ -58,10 +55,9 @@ def _edit_value(name: str, value: Any, proposal: Data, labels: Labels) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def plan_change_texts(
-    changes: Data, labels: Labels, titles: Mapping[str, str] = {}
-) -> Iterator[str]:
-    """Yield one text per changed step of ``Plan.diff``; steps have their ``titles``, by id."""
+def plan_change_texts(changes: Data, labels: Labels) -> Iterator[str]:
+    """Yield one text per changed step of ``titled_diff``."""
+    titles = changes.get("titles", {})
     for step_id, fields in changes.get("changed", {}).items():
         lines = labels("comma").join(field_changes(fields, labels, titles))
         yield f"{titles.get(step_id, step_name(step_id))}{labels('colon')}{lines}"

@@ -11,7 +11,8 @@ from typing import Any
 
 from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, SIGNS, Plan, PlanStep, format_condition, last_records
-from workbench.state import Data, ExecutionRecord
+from workbench.state import Data, ExecutionRecord, Json
+from workbench.views.drawing import short
 from workbench.views.labels import Labels
 from workbench.views.layout import Edge, Pair, gutter_svg, gutters
 from workbench.views.markup import Picture, cut, draw, step_name
@@ -151,8 +152,15 @@ def step_title(step: PlanStep) -> str:
 
 
 def quoted_titles(*plans: Plan) -> dict[str, str]:
-    """Return the title of each step in quotation marks, by id."""
-    return {step.step_id: f"“{step_title(step)}”" for plan in plans for step in plan.steps}
+    """Return the beginning of the title of each step in quotation marks, by id; the last plan that has it names it."""
+    return {
+        step.step_id: f"“{short(step_title(step), 40)}”" for plan in plans for step in plan.steps
+    }
+
+
+def titled_diff(before: Plan, after: Plan) -> Json:
+    """Return the changes from one plan to another (``Plan.diff``), with the ``titles`` of their steps."""
+    return {**before.diff(after), "titles": quoted_titles(after, before)}
 
 
 def query_text(tool_input: Data) -> str:

@@ -19,7 +19,7 @@ from workbench.state import Data, Json
 from workbench.views.edits import plan_change_texts
 from workbench.views.labels import Labels
 from workbench.views.markup import draw, step_name
-from workbench.views.plan import PlanView, problem_text, quoted_titles, steps
+from workbench.views.plan import PlanView, problem_text, quoted_titles, steps, titled_diff
 from workbench.views.plan_graph import count_changes, plan_graph
 from workbench.widgets.draft import Draft, RunPlan, suggest_fix
 from workbench.widgets.form import Fields, Message, fold, step_names, toggle
@@ -369,8 +369,8 @@ class PlanEditor(Panel):
         self.bar.show(draw("plan.bar", labels, edits=count_changes(changes), **look))
         general = [problem_text(fault, labels) for fault in self.problems if not fault["step_id"]]
         below = draw("plan.faults", labels, problems=general)
-        titles = quoted_titles(self._draft.base, self._draft.plan)
-        if texts := [*plan_change_texts(changes, labels, titles)]:
+        titled = titled_diff(self._draft.base, self._draft.plan)
+        if texts := [*plan_change_texts(titled, labels)]:
             version = self._draft.base.version
             below += draw("plan.changes", labels, version=version, texts=texts)
         self.below.show(below)
