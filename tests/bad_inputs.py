@@ -3,8 +3,6 @@
 ``python -m tests.bad_inputs`` writes it; a test fails when it no longer says what is printed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
@@ -20,25 +18,14 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
-from tests.shelves import CORE
+from tests.shelves import CORE, CORPORA
 from workbench.cli import main
 from workbench.errors import WorkbenchError
 from workbench.plans import Plan
 from workbench.session import Workbench
 from workbench.settings import Settings
 
-FILMS = [
-    {
-        "id": "wb", "type": "Film", "title": "The Wedding Banquet", "year": 1993, "directors": ["Ang Lee"],
-        "genres": ["Comedy"], "aliases": ["喜宴"], "names": {"Ang Lee": ["李安"]},
-        "overview": "The Wedding Banquet is a 1993 comedy film directed by Ang Lee.",
-    },
-    {
-        "id": "ed", "type": "Film", "title": "Eat Drink Man Woman", "year": 1994, "directors": ["Ang Lee"],
-        "genres": ["Drama"], "aliases": ["饮食男女"],
-        "overview": "Eat Drink Man Woman is a 1994 film by Ang Lee about a chef.",
-    },
-]  # fmt: skip
+FILMS = CORPORA / "two_films.jsonl"
 PLAN = {
     "steps": [
         {"step_id": "a", "objective": "find", "tool": "naive_search", "tool_input": {"query": "Ang Lee"}},
@@ -252,7 +239,7 @@ def _made(folder: str = ".") -> None:
         shutil.rmtree(place)
     place.mkdir(exist_ok=True)
     with contextlib.chdir(place):
-        Path("films.jsonl").write_text("\n".join(map(json.dumps, FILMS)), "utf-8")
+        shutil.copy(FILMS, "films.jsonl")
         with Workbench.open(".workbench") as wb:
             wb.add_knowledge("film", ["films.jsonl"])
             wb.ask(WHEN, kb="film")

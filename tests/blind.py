@@ -1,7 +1,5 @@
 """The blind questions and their corpora, read without the workbench: what its own reading is measured against."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

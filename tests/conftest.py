@@ -1,7 +1,5 @@
 """What holds for every test: strict checkpoints, no telemetry, one thread a model, nothing of one's own settings."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

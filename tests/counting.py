@@ -1,7 +1,5 @@
 """Tools that count their calls or never end, and texts with links between them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from typing import Any

@@ -1,10 +1,8 @@
 """The films of the tests: all of them or a small shelf, indexed once, and lent to each test as its own."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from filelock import FileLock
 
 from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.shelves import CORPORA, jsonl
 from workbench.knowledge.library import Library
 from workbench.plans import parse_condition
 from workbench.session import Workbench
@@ -114,19 +113,15 @@ def _fill(folder: Path) -> None:
     films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]
     kept = [film for place, film in enumerate(films) if DIRECTORS & set(film["directors"]) or place % 10 == 0]
     (folder / "essays").mkdir(parents=True)
-    (folder / "films.jsonl").write_text("".join(json.dumps(f, ensure_ascii=False) + "\n" for f in kept), "utf-8")
     for name, text in ESSAYS.items():
         (folder / "essays" / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n", "utf-8")
     with closing(Library(folder / "kb", Settings.load(**SHELF))) as library:
-        library.add("film", [folder / "films.jsonl"], vocabulary=VOCABULARY)
+        library.add("film", [jsonl(folder / "films.jsonl", kept)], vocabulary=VOCABULARY)
         library.add("essays", [folder / "essays"])
 
 
-def small_base(folder: Path, documents: Iterable[tuple[str, str, str]], embedding_model: str = "hashing") -> Library:
-    """A library with one base, ``base``, of documents by hand: ``(id, title, text)`` each."""
-    path = folder / "corpus.jsonl"
-    lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
-    path.write_text("\n".join(lines), encoding="utf-8")
-    library = Library(folder / "knowledge", Settings.load(embedding_model=embedding_model))
-    library.add("base", [path], vocabulary=VOCABULARY)
+def small_base(folder: Path, corpus: str) -> Library:
+    """A library with one base, ``base``, of a corpus of the tests."""
+    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing"))
+    library.add("base", [CORPORA / f"{corpus}.jsonl"], vocabulary=VOCABULARY)
     return library

@@ -5,8 +5,6 @@ process like any other: it has an environment, a folder, signals and an end of i
 looks at what is imported, at a hash seed or at memory needs a new interpreter: ``subprocess``.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import importlib

@@ -1,8 +1,8 @@
 """Runs written by hand, for tests of what only reads them: the shapes of ``state.py``, invented numbers."""
 
-from __future__ import annotations
-
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,71 +33,25 @@ def record(step_id: str, tool: str, start_ms: float, duration_ms: float, found: 
 QUESTION = "对比《喜宴》和《饮食男女》的风格"
 
 
+def _saved(name: str) -> Any:
+    """Read a part of the run anew, which a test may change."""
+    return json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))[name]
+
+
 def plan(question: str = QUESTION) -> Plan:
-    return Plan(
-        problem_statement=question,
-        steps=[
-            PlanStep(step_id="step_0_喜宴", objective="《喜宴》讲什么，谁拍的", tool="hybrid_search"),
-            PlanStep(step_id="step_1_饮食男女", objective="《饮食男女》讲什么，谁拍的", tool="hybrid_search"),
-            PlanStep(
-                step_id="step_2_compare", objective="两片中的家庭、传统与婚姻", tool="naive_search",
-                depends_on=["step_0_喜宴", "step_1_饮食男女"], priority=2,
-            ),
-            PlanStep(
-                step_id="step_3_more", objective="《饮食男女》的家庭", tool="local_search",
-                depends_on=["step_2_compare"], condition="if_insufficient",
-            ),
-        ],
-    )  # fmt: skip
+    return Plan(problem_statement=question, steps=[PlanStep(**step) for step in _saved("steps")])
 
 
 def records() -> list[dict[str, Any]]:
-    return [
-        record("step_0_喜宴", "hybrid_search", 20, 842, 24), record("step_1_饮食男女", "hybrid_search", 22, 892, 9),
-        record("step_2_compare", "naive_search", 920, 410, 12),
-        record(
-            "step_3_more", "local_search", 43_400, 150, 0, status="timeout", error="No answer within 0.15 s.",
-            sub_steps=[],
-        ),
-        record("step_3_more", "local_search", 43_560, 310, 8, attempt=2),
-    ]  # fmt: skip
+    return list(_saved("records"))
 
 
 def log() -> list[dict[str, Any]]:
-    def entry(node: str, start_ms: float, duration_ms: float) -> dict[str, Any]:
-        return {
-            "node": node, "node_type": "retrieval", "timestamp": at(start_ms), "duration_ms": duration_ms,
-            "input": {}, "output": {}, "sub_steps": [],
-        }  # fmt: skip
-
-    return [
-        entry("route", 0, 6), entry("planner", 8, 4), entry("executor", 20, 842), entry("executor", 22, 892),
-        entry("executor", 920, 410), entry("reflector", 1335, 30), entry("executor", 43_400, 470),
-        entry("merger", 43_880, 12), entry("generate", 43_895, 220), entry("persist", 44_118, 3),
-    ]  # fmt: skip
+    return list(_saved("log"))
 
 
 def reflections() -> list[dict[str, Any]]:
-    signals = {
-        "evidence_count": 7, "top_score": 0.83,
-        "coverage": [{"name": "喜宴", "found": 6, "needed": 2}, {"name": "饮食男女", "found": 1, "needed": 2}],
-        "unknown": [], "missing": ["饮食男女"], "timeouts": [], "failures": [], "iteration": 1, "time_left_s": 28.7,
-        "thresholds": {"min_evidence": 8, "min_top_score": 0.5},
-    }  # fmt: skip
-    step = PlanStep(step_id="step_3_more", objective="《饮食男女》的家庭", tool="local_search").model_dump(mode="json")
-    enough = {"coverage": [], "missing": [], "evidence_count": 13, "iteration": 2}
-    base = {"max_iterations": 3, "remaining_budget": 28.7, "activate": [], "rewrite_query": ""}
-    return [
-        {
-            **base, "current_iteration": 1, "should_continue": True, "next_steps": [step],
-            "rewrite_query": "饮食男女 家庭 传统", "stop_reason": None,
-            "reasoning": "《饮食男女》只有 1 条证据，比较需要每边至少 2 条。", "signals": signals,
-        },
-        {
-            **base, "current_iteration": 2, "should_continue": False, "next_steps": [],
-            "stop_reason": "quality_satisfied", "reasoning": "两边都有足够的证据。", "signals": {**signals, **enough},
-        },
-    ]  # fmt: skip
+    return list(_saved("reflections"))
 
 
 def evidence(number: int, title: str, score: float) -> dict[str, Any]:
@@ -114,16 +68,6 @@ def evidence(number: int, title: str, score: float) -> dict[str, Any]:
 def run(**changes: Any) -> SimpleNamespace:
     """A finished comparison with one human decision; ``changes`` replace attributes."""
     results = [evidence(1, "The Wedding Banquet", 0.83), evidence(2, "Eat Drink Man Woman", 0.79)]
-    route = {
-        "requested_kb_prefix": "film", "routed_kb_prefix": "film", "kb_prefix": "film", "confidence": 1.0,
-        "method": "override", "reason": "asked for", "worker_name": "film:fusion_agent:retrieve_only",
-        "query_intent": "compare", "media_type_hint": "film", "filters": [],
-        "extracted_entities": {"low_level": ["The Wedding Banquet", "Eat Drink Man Woman"], "high_level": []},
-    }  # fmt: skip
-    decision = {
-        "review_id": "r1", "point": "reflect", "action": "approve", "proposal": {}, "edits": {}, "message": "",
-        "who": "person", "decided_at": at(43_398), "note": "the father is the point",
-    }  # fmt: skip
     values: dict[str, Any] = {
         "run_id": "7f3a", "status": "done", "message": QUESTION, "query": QUESTION, "session_id": "default",
         "row": {"user_id": "default"}, "error": None, "stop_reason": "quality_satisfied", "review": None,
@@ -132,8 +76,8 @@ def run(**changes: Any) -> SimpleNamespace:
             {"n": n, "result_id": r["result_id"], "sentence": f"句子 {n}", "source": r["metadata"]}
             for n, r in enumerate(results, 1)
         ],
-        "route_decision": route, "plan": plan(), "records": records(), "reflections": reflections(),
-        "decisions": [decision],
+        "route_decision": _saved("route_decision"), "plan": plan(), "records": records(), "reflections": reflections(),
+        "decisions": _saved("decisions"),
         "merged": {"context": "[1] ...", "retrieval_results": results, "reference": {}, "statistics": {}},
         "statistics": {"total_steps": 4, "success_rate": 1.0, "used": 2}, "log": log(), "options": {}, **changes,
     }  # fmt: skip

@@ -1,7 +1,5 @@
 """A made-up harbour that reports are written about, and a model that writes them as it is told."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

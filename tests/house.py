@@ -4,8 +4,6 @@ A room is a folder or a module of the first floor. Tokens are Python's own, with
 counts as one. The budget of the whole stands in pyproject.toml under ``[tool.house]``.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

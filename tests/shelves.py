@@ -1,7 +1,5 @@
 """A small workspace that is made in a moment, for tests that break, fill, prune or carry away one of their own."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os
@@ -9,10 +7,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import chdir
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
 
@@ -22,9 +21,17 @@ from workbench.session import Workbench
 from workbench.settings import Settings
 
 PROJECT = Path(__file__).resolve().parent.parent
+CORPORA = PROJECT / "tests" / "corpora"
+"""Small ones, a file each."""
 CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 QUESTION = "Who are the directors of Film 7?"
 ANSWER = "Film 7: directors Ang Lee [1]."
+
+
+def jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write each row on a line of its own, and return the path."""
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
 
 
 def corpus(path: Path, count: int = 30) -> Path:
@@ -37,8 +44,7 @@ def corpus(path: Path, count: int = 30) -> Path:
         }
         for n in range(count)
     )  # fmt: skip
-    path.write_text("".join(json.dumps(film) + "\n" for film in films), encoding="utf-8")
-    return path
+    return jsonl(path, films)
 
 
 def opened(folder: Path) -> Workbench:

@@ -7,8 +7,6 @@ Lines of a ``sh`` block that begin with ``workbench`` are run in the same worksp
 before a block exempts it; its commands and options must exist all the same.
 """
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import io

@@ -1,7 +1,5 @@
 """A long life in one process: what it holds stays flat over runs of every kind."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

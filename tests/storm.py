@@ -4,8 +4,6 @@ A process counts its own writes: by SQLite's trace of statements, whichever data
 which Chroma, small files and folders are written, moved or removed. What lasts changes there alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -25,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import forked
-from tests.shelves import CORE, PROJECT, corpus
+from tests.shelves import CORE, PROJECT, corpus, jsonl
 from workbench.errors import KnowledgeError
 from workbench.graphs import execute
 from workbench.graphs.reviewers import answer
@@ -131,13 +129,11 @@ class Adding(Scenario):
         rows = [json.loads(line) for line in lines]
         films = wb.path / "films.jsonl"
         if self.first:
-            films.write_text("".join(json.dumps(row) + "\n" for row in rows[: self.first]), "utf-8")
-            wb.add_knowledge("film", [films])
+            wb.add_knowledge("film", [jsonl(films, rows[: self.first])])
             films.unlink()
         if self.then:  # some are as before, some differ, some are gone
             changed = [{**row, "overview": f"{row['overview']}{' Again.' * (not i % 3)}"} for i, row in enumerate(rows)]
-            left = [json.dumps(row) + "\n" for i, row in enumerate(changed) if i % 5 or i >= self.first]
-            films.write_text("".join(left), "utf-8")
+            jsonl(films, (row for i, row in enumerate(changed) if i % 5 or i >= self.first))
 
     def work(self, wb: Workbench, tell: Tell) -> None:
         wb.add_knowledge("film", [wb.path / "films.jsonl"]) if self.then else wb.knowledge.rebuild("film")

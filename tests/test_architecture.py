@@ -1,7 +1,5 @@
 """The rules of the house, held by tests: directions, doors, rooms, budgets, the saved face, no word of films."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import io

@@ -1,7 +1,5 @@
 """The bench without a browser: what is pressed, what becomes of the run in the store, what is shown beside it."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time

@@ -1,7 +1,5 @@
 """A run sealed in a file: whole, the same bytes each time, without a secret; and what is refused on the way in."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket
@@ -18,7 +16,7 @@ import pytest
 
 from tests import forked
 from tests.servers import Reply, only, scripted_server
-from tests.shelves import ANSWER, CORE, PROJECT, QUESTION, corpus, environment, opened, workbench
+from tests.shelves import ANSWER, CORE, PROJECT, QUESTION, corpus, environment, jsonl, opened, workbench
 from tests.storm import Scenario, Storm
 from workbench.errors import CapsuleError
 from workbench.futures.capsule import read
@@ -211,9 +209,7 @@ def test_a_secret_that_a_tool_said_is_in_no_file_and_the_tool_need_not_be_there(
 
 def test_a_capsule_has_a_page_that_names_the_source_and_its_licence(tmp_path, elsewhere):
     film = {"id": "a", "title": "喜宴", "overview": "《喜宴》是一部1993年的电影。", "licence": "CC BY-SA 4.0"}
-    path = tmp_path / "l.jsonl"
-    path.write_text(json.dumps(film, ensure_ascii=False) + "\n", encoding="utf-8")
-    elsewhere.add_knowledge("film", [path])
+    elsewhere.add_knowledge("film", [jsonl(tmp_path / "l.jsonl", [film])])
     run = elsewhere.ask("喜宴哪一年上映？", kb="film")
     with zipfile.ZipFile(elsewhere.export(run.run_id, tmp_path / "r.zip")) as archive:
         assert archive.namelist() == ["run.json", "run.html"]

@@ -1,7 +1,5 @@
 """The command line as a person, a script and a terminal use it."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -23,24 +21,11 @@ from tests import forked
 from tests.films import VOCABULARY
 from tests.parts.agent.test_agent import calls
 from tests.servers import Reply, scripted_server
+from tests.shelves import CORPORA
 from workbench.cli import main
 from workbench.records.document import SCHEMA_FILE
 
-FILMS = [
-    {
-        "id": "wb", "type": "Film", "title": "The Wedding Banquet", "year": 1993, "directors": ["Ang Lee"],
-        "cast": ["Winston Chao"], "genres": ["Comedy"], "countries": ["Taiwan"], "aliases": ["喜宴"],
-        "names": {"Ang Lee": ["李安"]},
-        "overview": "The Wedding Banquet is a 1993 comedy film directed by Ang Lee about a marriage of convenience.",
-        "url": "https://en.wikipedia.org/wiki/The_Wedding_Banquet", "licence": "CC BY-SA 4.0",
-    },
-    {
-        "id": "ed", "type": "Film", "title": "Eat Drink Man Woman", "year": 1994, "directors": ["Ang Lee"],
-        "cast": ["Sihung Lung"], "genres": ["Drama"], "countries": ["Taiwan"], "aliases": ["饮食男女"],
-        "overview": "Eat Drink Man Woman is a 1994 film directed by Ang Lee about a chef and his three daughters.",
-        "url": "https://en.wikipedia.org/wiki/Eat_Drink_Man_Woman", "licence": "CC BY-SA 4.0",
-    },
-]  # fmt: skip
+FILMS = CORPORA / "two_films.jsonl"
 WHEN = "When was The Wedding Banquet released?"
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 
@@ -50,8 +35,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace that knows two films, made with the command line itself."""
     folder = tmp_path_factory.mktemp("cli")
     corpus = folder / "films.jsonl"
-    lines = [json.dumps(film, ensure_ascii=False) for film in FILMS]
-    corpus.write_text("\n".join([*lines, "{broken"]), encoding="utf-8")
+    corpus.write_text(f"{FILMS.read_text(encoding='utf-8')}{{broken", encoding="utf-8")
     runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
     how = ["--vocabulary", str(VOCABULARY), "--workspace", str(folder / "ws"), "--json"]
     done = runner.invoke(main, ["kb", "add", "film", str(corpus), *how])
@@ -222,7 +206,7 @@ def test_models_and_their_calls_from_the_terminal(cli):
 def test_demo_shows_plan_reflection_and_a_cited_answer(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("data").mkdir()
-    Path("data/films.jsonl").write_text("\n".join(map(json.dumps, FILMS)), encoding="utf-8")
+    shutil.copy(FILMS, "data/films.jsonl")
     for name in ("demo.toml", "films.vocabulary.toml"):
         shutil.copy(Path(__file__).parents[1] / "data" / name, "data")
     done = cli("demo", "--workspace", "ws")

@@ -1,7 +1,5 @@
 """Runs beside one another: what an edit changed, and each figure one number wherever it stands."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """What is declared is what is used, and blind questions are those that were frozen."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import re

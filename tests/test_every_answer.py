@@ -1,7 +1,5 @@
 """Every answer at every review point, in any order, many times: valid ones keep what holds, others change nothing."""
 
-from __future__ import annotations
-
 import math
 import uuid
 from collections import Counter

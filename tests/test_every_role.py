@@ -1,7 +1,5 @@
 """One run in which every role asks a model: replayed, forked role by role, and with each role failing in every way."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil

@@ -1,7 +1,5 @@
 """What is made of runs: replays and forks to the same bytes, branches merged into one, what a run would have been."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 
@@ -365,18 +363,6 @@ def test_evidence_of_both_branches_each_with_where_it_came_from(wb, calls, langu
     assert before == [run.to_dict() for run in (base, one, two)]
     assert origin_of(made) == base.run_id and made.answer and same(wb.replay(made.run_id), made)
     assert {origin["run_id"] for origin in origins(made).values()} == {base.run_id, one.run_id, two.run_id}
-
-
-def test_a_wanted_step_replaces_that_of_the_base(wb, calls):
-    base = wb.ask(COMPARE["en"], kb="film")
-    one = base.fork(plan=looking(base.plan, LEFT, "one"))
-    two = base.fork(plan=looking(base.plan, LEFT, "two"))
-    calls.clear()
-    made = wb.graft({LEFT: two}, base=one)
-    texts = {p["evidence"] for p in made.evidence}
-    assert not calls and "two was looked up." in texts and "one was looked up." not in texts
-    both = wb.graft({LEFT: [one, two]}, base=base)
-    assert not calls and {"one was looked up.", "two was looked up."} <= {p["evidence"] for p in both.evidence}
 
 
 def test_a_step_brings_what_it_depends_on_under_an_id_of_its_own(wb, calls):

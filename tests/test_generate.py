@@ -1,7 +1,5 @@
 """Answers: told everything in order, quoted from what was found, and held against what they cite."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,15 +7,8 @@ import pytest
 
 from workbench.graphs.generate import generate, messages
 from workbench.graphs.route import read_question
-from workbench.language.quoting import best_quotes
 from workbench.language.support import checked
-from workbench.state import RetrievalResult
 from workbench.testing import MemoryKnowledge, memory_context
-
-
-def evidence(*passages: tuple[str, str], score: float = 0.9) -> list[RetrievalResult]:
-    return [piece(title, title, text, score / place) for place, (title, text) in enumerate(passages, 1)]
-
 
 SOURCES = {1: "kiln\nThe kiln was built in 1993 by Mei Lan.", 2: "glaze\nIt has iron.", 3: "茶馆\n《茶馆》由老舍写成。"}
 SOURCES[4] = "tape\nA replay is exact, call by call:\nIt needs no network."
@@ -38,19 +29,13 @@ def test_a_statement_is_held_against_what_it_cites(said: str, verdict: str) -> N
     assert one.verdict == verdict, one
 
 
-def piece(doc_id: str, title: str, text: str, score: float = 0.8) -> Any:
-    metadata = {"doc_id": doc_id, "title": title, "url": "", "licence": "CC0", "position": 0, "kb_prefix": "film"}
-    told = {"result_id": f"low_level:{doc_id}#0", "source_id": f"{doc_id}#0", "source_type": "chunk"}
-    return {**told, "granularity": "low_level", "score": score, "evidence": text, "metadata": metadata | {"fields": {}}}
-
-
 KNOWLEDGE = MemoryKnowledge("notes", {"cache.md": "The cache size is 512 MB."})
 CONTEXT = memory_context([KNOWLEDGE])
 ASKED = "What is the cache size?"
 
 
-def state(*results: RetrievalResult, **more: Any) -> Any:
-    found = {"context": "", "retrieval_results": [*results], "reference": {}, "statistics": {}}
+def state(**more: Any) -> Any:
+    found = {"context": "", "retrieval_results": [], "reference": {}, "statistics": {}}
     told = {"message": ASKED, "query": ASKED, "kb_prefix": "notes", "kb_prefixes": ["notes"], "use_retrieval": True}
     return {**told, "route_decision": read_question(ASKED, [KNOWLEDGE]), "merged": found, "records": [], **more}
 
@@ -69,13 +54,8 @@ async def test_without_evidence_the_reason_is_said(more, said):
     assert said in given["answer"] and given["citations"] == []
 
 
-async def test_twins_in_memory_answer_and_a_question_that_was_stored_is_asked_once():
-    asking = state(*evidence(("cache.md", "The cache size is 512 MB.")))
-    given = await generate(asking, SimpleNamespace(context=CONTEXT, stream_writer=lambda event: None))
-    assert "The cache size is 512 MB" in given["answer"] and [one["n"] for one in given["citations"]] == [1]
-    [quoted] = best_quotes(ASKED, asking["merged"]["retrieval_results"]).quotes
-    assert quoted.text == "The cache size is 512 MB.", "without a measure of meaning too"
-    asking["history"] = [{"role": "user", "content": ASKED, "created_at": ""}]
+def test_a_question_that_was_stored_is_asked_once():
+    asking = state(history=[{"role": "user", "content": ASKED, "created_at": ""}])
     assert sum(ASKED in text for _, text in messages(asking, CONTEXT)) == 1
 
 

@@ -1,7 +1,5 @@
 """Whatever documents, people, models and tools write is shown as text: in HTML, terminals, figures and notebooks."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -20,6 +18,8 @@ from click.testing import CliRunner
 
 from tests import forked
 from tests.browser.lab import chromium
+from tests.cases import HERE
+from tests.shelves import jsonl
 from workbench.cli import main
 from workbench.errors import RunError, WorkbenchError
 from workbench.session import Workbench
@@ -32,18 +32,7 @@ from workbench.widgets.runs import RunTable
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 HASHING = {"embedding_model": "hashing"}
-HOSTILE = (
-    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg/onload=alert(1)> ' onmouseover='alert(1)",
-    "</textarea></script></style></title><iframe srcdoc='<script>parent.alert(1)</script>'>",
-    "[click](javascript:alert(1)) ![x](http://evil.example/x.png) <a href='javascript:alert(1)'>x</a>",
-    "\x1b[2J\x1b[31mred\x1b]0;title\x07\x1b]8;;http://evil.example\x1b\\link\x1b]8;;\x1b\\",
-    "\x9b31mred\x9d0;title\x9c \x90q\x9c", "right\rWRONG\b\b\b\x7f \x0b\x0c",
-    "\u202egnp.exe \u2066x\u2069 \u200eabc\u200f \ufeff",
-    "$\\href{javascript:alert(1)}{x}$ \\[x\\] \\(y\\) $$z$$ \\begin{equation}q\\end{equation}",
-    "{{ 7*7 }} {% for x in y %} ${7*7} {0.__class__} %(x)s %s",
-    "[red]red[/red] [link=http://evil.example]x[/link] [/] [bold",
-    "<b>bold</b><br><a href='http://evil.example'>y</a><sup>2</sup> %{x} <extra></extra> &lt;b&gt; &#60;i&#62;",
-)  # fmt: skip
+HOSTILE = tuple(json.loads((HERE / "hostile.json").read_text("utf-8")))
 ALL = " ".join(HOSTILE)
 UNPRINTABLE = " ".join(text[:18] for text in (HOSTILE[0], *HOSTILE[4:12]))
 NAME = "".join(sign for sign in UNPRINTABLE if unicodedata.category(sign) != "Cc")
@@ -67,7 +56,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for n, text in enumerate(HOSTILE)
     ]  # fmt: skip
-    (corpus / "films.jsonl").write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    jsonl(corpus / "films.jsonl", lines)
     (corpus / "<img src=x onerror=alert(1)> \x1b[31m $x$.md").write_text(f"# {ALL}\n\n{ALL}", encoding="utf-8")
     with Workbench.open(folder / "ws", **HASHING) as wb:
         wb.add_knowledge("film", [corpus])

@@ -8,8 +8,6 @@ document asked for, say the question otherwise, call evidence enough, repeat wha
 name another knowledge base of the workspace; each of these is on the record.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """Whatever people, scripts and broken files give is answered, or refused in words: no traceback, loss or hang."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -106,9 +104,8 @@ class Place:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        (folder / "films.jsonl").write_text("\n".join(map(json.dumps, FILMS)))
         self.wb = Workbench.open(folder / "ws", **CORE)
-        self.wb.add_knowledge("film", [folder / "films.jsonl"])
+        self.wb.add_knowledge("film", [FILMS])
         self._paused: Any = None
 
     def paused(self) -> Any:

@@ -4,8 +4,6 @@ Every text has a mark that says who said it, where, and which it is, so that wha
 written can be read for the marks of others, and for those of what was forgotten.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Knowledge bases as everybody sees them: adding and its bar, following changes, many threads, two processes, kills."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import json
@@ -17,7 +15,7 @@ import pytest
 
 from tests.films import FILMS as DATA
 from tests.films import VOCABULARY, where
-from tests.shelves import CORE
+from tests.shelves import CORE, jsonl
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge, WorkbenchError
 from workbench.knowledge.adding.spool import MANY
 from workbench.knowledge.library import Library
@@ -46,9 +44,8 @@ def write(path: Path, films=FILMS, texts=TEXTS) -> Path:
         {**film, "type": "Film", "text": f"{film['title']} is a film. {text}"}
         for film, text in zip(films, texts, strict=False)
     )
-    path.write_text("".join(json.dumps(film, ensure_ascii=False) + "\n" for film in made), "utf-8")
     shutil.copyfile(VOCABULARY, path.with_name("vocabulary.toml"))  # which is read because it lies there
-    return path
+    return jsonl(path, made)
 
 
 def answers(base) -> str:
@@ -100,6 +97,9 @@ def shared(tmp_path_factory):
 def test_searches(shared):
     assert shared.search("words", "喜宴哪一年上映", 5)[0][0] == "f1#0"
     assert shared.search("words", "李安的喜剧", 5)[0][0] == "f1#0"
+    for query in ("wedding banquets", "WEDDING Bänquet", "the wedding of the", 'a "wedding" NEAR(a b) OR * ^ -'):
+        assert shared.search("words", query, 1)[0][0] == "f1#0", query
+    assert shared.search("words", '"; DROP TABLE terms', 5) == shared.search("words", "...", 5) == []
     assert shared.search("meaning", "a cook and his daughters", 1)[0][0] == "f2#0"
     (passage,) = shared.passages(["f1#0", "nowhere#0"])
     assert (passage["title"], passage["fields"]["year"]) == ("The Wedding Banquet", 1993)
@@ -167,8 +167,7 @@ def test_after_every_change_the_graph_is_whole_and_a_function_of_the_documents(l
     paths = [tmp_path / f"{name}.jsonl" for name in "ab"]
 
     def put(path: Path, documents: list[dict]) -> None:
-        path.write_text("\n".join(json.dumps(document) for document in documents))
-        library.add("film", [path])
+        library.add("film", [jsonl(path, documents)])
 
     changed = [{**film, "title": f"{film['title']} Again"} for film in films[:3]]
     old = {"id": "old", "title": "A Visit", "text": "A Visit is a film. They read Marvin Gardens aloud."}
@@ -338,8 +337,7 @@ print("alive")
 
 def hills(path, documents):
     rows = ({"id": f"d{n}", "title": f"Hill {n}", "text": f"Hill {n} has {n} sheep."} for n in range(documents))
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return str(jsonl(path, rows))
 
 
 def test_an_add_holds_as_many_documents_as_it_may(tmp_path):

@@ -1,7 +1,5 @@
 """Words that people read: there in both languages, and on every surface of one language alone."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

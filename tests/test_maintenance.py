@@ -1,7 +1,5 @@
 """A workspace that is no folder, read-only, full, damaged or old: what, where, the fix; what is freed, what never."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -19,7 +17,7 @@ import pytest
 from markupsafe import Markup
 
 from tests import forked
-from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, opened, workbench
+from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, jsonl, opened, workbench
 from workbench.errors import KnowledgeError, NotPaused, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.parts.fusion import canvases
 from workbench.parts.upkeep.files import examine
@@ -376,7 +374,7 @@ def test_rows_that_sqlite_cannot_know_to_be_wrong(folder):
 
 def write(path, documents, notes):
     rows = ({"id": f"d{n}", "text": f"Hill {n} has {n} sheep.", "notes": "z" * notes} for n in range(documents))
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    jsonl(path, rows)
 
 
 def content(wb):

@@ -1,7 +1,5 @@
 """Models that chat, embed and rank, well or badly: what is streamed, asked again and kept, what each failure says."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json
@@ -16,6 +14,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 
+from tests.cases import HERE
 from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_server
 from tests.shelves import CORE, fill, noted
 from workbench.errors import MissingExtra, ModelError, SettingsError
@@ -407,25 +406,8 @@ def test_a_model_that_cannot_be_opened_says_why(name, url, words):
 
 
 SAID = "The kiln was built in 1911 [1]."
-FINAL = f"<|start|>assistant<|channel|>final<|message|>{SAID}"
-THOUGHTS = {
-    "think": ("<think>T</think>\n\n" + SAID, SAID, "T"),
-    **{t: (f"<{t}>T</{t}>" + SAID, SAID, "T") for t in ("THINK", "thinking", "thought", "reasoning", "seed:think")},
-    "square": ("[THINK]T[/THINK]" + SAID, SAID, "T"),
-    "triangles": ("◁think▷T◁/think▷" + SAID, SAID, "T"),
-    "begins": (f"<|begin_of_thought|>T<|end_of_thought|><|begin_of_solution|>{SAID}<|end_of_solution|>", SAID, "T"),
-    "the closing tag alone": ("T\n</think>\n\n" + SAID, SAID, "T"),
-    "harmony": (f"<|channel|>analysis<|message|>T<|end|>{FINAL}", SAID, "T"),
-    "harmony to its end": (
-        f"<|start|>assistant<|channel|>commentary to=x <|constrain|>json<|message|>T<|end|>{FINAL}<|return|>", SAID,
-        "T",
-    ),
-    "the final channel alone": (f"<|channel|>final<|message|>{SAID}", SAID, ""),
-    "an empty thought": ("<think>\n\n</think>\n\n" + SAID, SAID, ""),
-    "twice": (f"<think>T</think>{SAID}<think>U</think> So.", f"{SAID} So.", "T\nU"),
-    "one that looks like an end": ("<think>a < b, <b>x</b></think>" + SAID, SAID, "a < b, <b>x</b>"),
-    "none": ("If a < b [1] and <b>c</b> then d <", "If a < b [1] and <b>c</b> then d <", ""),
-}  # fmt: skip
+THOUGHTS = json.loads((HERE / "thoughts.json").read_text("utf-8"))
+"""How a model writes what it thinks -> its text, what it says, what it thinks."""
 
 
 @pytest.mark.parametrize("name", THOUGHTS)

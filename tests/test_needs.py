@@ -1,50 +1,28 @@
 """What an answer needs is written down, looked up after each pass and steered by a person; over three kinds of text."""
 
-from __future__ import annotations
-
-import json
 from typing import Any
 
 import pytest
 
+from tests.cases import tables
+from tests.shelves import CORPORA
 from workbench import Workbench
 from workbench.errors import InvalidAnswer
 from workbench.plans import Plan, PlanStep
 from workbench.views import review
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import needs_sentence
-from workbench.views.markup import family
-from workbench.views.review import needs_text
 from workbench.views.run import answer
 
-TEXTS = {
-    "Salt Mill": "Salt Mill is a mill on the Aire. It was built by Titus Salt in 1853.",
-    "Titus Salt": "Titus Salt was a manufacturer. He died in Lightcliffe.",
-    "Lightcliffe": "Lightcliffe is a village east of Halifax.",
-    "Weir": "A weir is a low dam across a river.",
-    "盐仓": "盐仓是运河边的一座仓库，由沈万和建造。",
-    "沈万和": "沈万和是商人，晚年在扬州去世。",
-}
-NOTES = {
-    "kiln-4": ("Kiln 4 fires at 1,240 degrees. Its owner is Ida Brandt.", {"owner": "Ida Brandt", "year": 2019}),
-    "kiln-7": ("Kiln 7 is cold until the spring.", {"owner": "Ole Lund", "year": 2021}),
-}
-MORE = {
-    "kiln-9": ("Kiln 9 was rebuilt after the flood. It burns birch.", {"year": 2022, "city": "Oslo"}),
-    "窑十二": ("窑十二烧白瓷，由林青看管。", {"owner": "林青", "year": 2018, "city": "景德镇"}),
-}
 ASKED = "Where did the builder of Salt Mill die?"
 
 
 @pytest.fixture(scope="module")
 def wb(tmp_path_factory):
     folder = tmp_path_factory.mktemp("needs")
-    texts = {title: (text, {}) for title, text in TEXTS.items()}
     with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
-        for name, rows in {"texts": texts, "notes": NOTES, "mixed": texts | NOTES | MORE}.items():
-            lines = [{"id": title, "title": title, "text": text, **fields} for title, (text, fields) in rows.items()]
-            (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-            wb.add_knowledge(name, [folder / f"{name}.jsonl"])
+        for name, files in {"texts": ["mills"], "notes": ["kilns"], "mixed": ["mills", "kilns", "more_kilns"]}.items():
+            wb.add_knowledge(name, [CORPORA / f"{file}.jsonl" for file in files])
         yield wb
 
 
@@ -65,16 +43,6 @@ def entries(run: Any) -> dict[str, Any]:
 def test_needs_are_read_from_what_the_corpus_knows(wb, question, base, expected) -> None:
     found = entries(wb.ask(question, kb=base))
     assert expected.items() <= {need: entry["kind"] for need, entry in found.items()}.items()
-
-
-def test_needs_are_the_criteria_of_the_plan_and_every_one_has_a_line(wb) -> None:
-    run = wb.ask(ASKED, kb="texts")
-    found = entries(run)
-    assert list(found) == run.plan.acceptance_criteria
-    mill = found["Salt Mill"]
-    results = {result["result_id"] for result in run.evidence}
-    assert mill["met"] >= 0.5 and mill["title"] == "Salt Mill" and set(mill["by"]) <= results
-    assert all(0 <= entry["met"] <= 1 for entry in found.values())
 
 
 @pytest.mark.parametrize(
@@ -102,17 +70,6 @@ def test_what_is_said_of_the_needs_at_the_pause_is_said_when_the_run_is_done(wb,
     assert said in band and said in run.reflections[-1]["reasoning"]
     run.approve()
     assert run.status == "done" and said in str(answer(run.to_dict(), labels)) and said in str(run)
-
-
-def test_only_what_was_checked_is_green() -> None:
-    def sign(kind: str, met: float = 0.9, **more: str) -> str:
-        need = {"need": "older", "kind": kind, "met": met, "said": "", **more}
-        return needs_text([{"signals": {"needs": [need]}}], Labels("en"))[0]
-
-    assert sign("name") == sign("field") == sign("words", said="confirmed") == "✓"
-    assert sign("words") == sign("answer") == "●", "likeness is no check"
-    assert sign("words", verdict="met") == "✓" and sign("name", 0.1) == sign("words", said="open", met=0.1) == "!"
-    assert {family("done"), family("success")} == {"idle", "done"}, "that a run has ended says nothing of its answer"
 
 
 def test_an_added_need_is_searched_for_until_it_is_met_or_settled(wb) -> None:
@@ -190,29 +147,15 @@ def test_a_list_that_a_word_did_not_filter_says_so_and_does_not_answer(wb) -> No
 
 
 SURE = ("fields", "quotation")
-QUESTIONS = """
-    What is the budget of kiln-4? | Who is the owner of kiln-4? | Who is the owner of kiln-9? | Who built Salt Mill?
-    What is the year of kiln-7? | List the notes since 2020 | List the notes since 2020 with turquoise glaze
-    List the notes since 2020 that are cold | How many notes are from Oslo? | How many notes since 2030?
-    Which note is the latest? | List the notes in Oslo before 2020 | Compare kiln-4 and kiln-7 | What is a weir?
-    Compare the year of kiln-4 and kiln-7 | What does kiln-9 burn? | When was kiln-9 rebuilt? | Where is Lightcliffe?
-    At how many degrees does kiln 4 fire? | Where did the builder of Salt Mill die? | Where is Zanzibar?
-    Where did the owner of the Zanzibar die? | Who repaired the east window of Salt Mill? | Who is he?
-    What colour is Titus Salt's hat? | When did Titus Salt marry? | Recommend a few kilns | Tell me about kiln-7
-    Recommend kilns like kiln-4 | I liked kiln-7, what next? | What was it built of? | What is the total of year?
-    What is the salary of Ida Brandt? | Which kiln is owned by Ole Lund? | Notes by Ole Lund since 2022
-    Which notes have no owner? | quantum chromodynamics lattice | How does kiln-4 differ from Salt Mill?
-    盐仓由谁建造？ | 盐仓的建造者在哪里去世？ | 盐仓的屋顶是什么颜色？ | 沈万和是谁？ | 窑十二的看管人是谁？
-    窑十二的城市是什么？ | 列出2020年以后的窑 | 有多少个窑在景德镇？ | 桑给巴尔在哪里？ | 推荐几座窑
-"""
 
 
-@pytest.mark.parametrize("question", [q.strip() for q in QUESTIONS.replace("\n", "|").split("|") if q.strip()])
+@pytest.mark.parametrize("question", [question for (question,) in tables("needs")["mixed"]])
 @pytest.mark.few(12)
 def test_enough_and_the_needs_and_the_kind_of_the_answer_agree(wb, question) -> None:
     run = wb.ask(question, kb="mixed")
     last, lines = run.reflections[-1], entries(run).values()
     seen, cited = last["signals"], {citation["result_id"] for citation in run.citations}
+    assert list(entries(run)) == run.plan.acceptance_criteria and all(0 <= entry["met"] <= 1 for entry in lines)
     sure, enough = run.state["answer_kind"] in SURE, last["stop_reason"] == "quality_satisfied"
     unmet = [entry["need"] for entry in lines if entry["met"] < 0.5]
     assert seen["kind"] == run.state["answer_kind"], "the reflection judges the answer that is written"

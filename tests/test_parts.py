@@ -1,7 +1,5 @@
 """Parts hang on the spine and can be taken away; parts of one's own change what they should, and are recorded."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -3,8 +3,6 @@
 ``HYPOTHESIS_PROFILE=long pytest tests/test_properties.py`` draws many more.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

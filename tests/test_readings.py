@@ -1,7 +1,5 @@
 """Questions read over five corpora, against readings that were written before the reader: none asks its opposite."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
@@ -10,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.cases import HERE, tables
+from tests.shelves import jsonl
 from workbench.knowledge.library import Library
 from workbench.language.followup import standalone
 from workbench.language.question import read
@@ -29,9 +29,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Knowle
     library = Library(folder / "kb", Settings.load(embedding_model="hashing", rerank_model="none"))
     for name, corpus in SAVED["corpora"].items():
         (folder / f"{name}.vocabulary.toml").write_text(corpus["vocabulary"], "utf-8")
-        lines = (json.dumps(document, ensure_ascii=False) for document in corpus["documents"])
-        (folder / f"{name}.jsonl").write_text("\n".join(lines), "utf-8")
-        library.add(name, [folder / f"{name}.jsonl"])
+        library.add(name, [jsonl(folder / f"{name}.jsonl", corpus["documents"])])
     yield {name: library.get(name) for name in SAVED["corpora"]}
     library.close()
 
@@ -109,157 +107,7 @@ def turned(read: Question, gold: Mapping[str, Any]) -> bool:
 
 TODAY = date.today()
 MONTH_AGO = (TODAY.replace(day=1) - timedelta(days=1)).isoformat()
-PAPERS = f"""title,authors,venue,year,published,topics,abstract
-Salt Marsh Carbon,Ines Moreau,Coastal Letters,2019,2019-11-20,carbon,We measure how salt marshes store carbon.
-Drifting Sensors,Ines Moreau,Ocean Methods,2021,2021-03-14,sensors,Cheap drifters follow currents near the coast.
-Noise of Harbours,Wen Li,Ocean Methods,2021,2021-05-30,noise,Ship noise in harbours was recorded for a year.
-Tide Tables,Wen Li,Tidal Review,{MONTH_AGO[:4]},{MONTH_AGO},tides,Old tide tables are compared with modern gauges.
-"""
-MEMBERS = f"""name,role,joined,office
-Ines Moreau,professor,2012-09-01,B12
-Tom Adeyemi,postdoc,2018-04-15,B14
-Wen Li,doctoral student,2020-10-01,C03
-Maya Roth,doctoral student,{MONTH_AGO},C03
-"""
-TOOLS = """name,type,maker,price,bought
-Bench saw,saw,Halden,420,2018-06-12
-Fret saw,saw,Corvo,85,2020-02-03
-Block plane,plane,Halden,60,2020-11-19
-"""
-MACHINES = """name,maker,price,installed
-Lathe Nord,Halden,3200,2016-03-01
-Drill press,Ostby,780,2019-12-05
-Dust collector,Corvo,540,2025-11-02
-"""
-PAPERS_ZH = f"""标题,作者,期刊,发表日期,摘要
-盐沼固碳,陈思远,海岸学报,2019-11-20,十年间测量盐沼如何储存碳。
-漂流浮标,何雨,海洋方法,2021-03-14,廉价浮标跟随近岸海流。
-港口噪声,何雨,海洋方法,2021-05-30,记录了港口一年的船舶噪声。
-潮汐表再考,何雨,潮汐评论,{MONTH_AGO},旧潮汐表与现代验潮仪比较。
-"""
-PLAYS = """title,title_zh,genres,writer,writer_zh,year,text
-Paper Lanterns,纸灯笼,Drama,Lin Qiao,林乔,1994,A family comes home for the festival.
-A Few Good Plays,几部好戏,Comedy,Owen Hart,欧文·哈特,2001,Three actors rehearse and argue.
-The Salt Road,盐路,Horror,Lin Qiao,林乔,2005,Merchants cross a desert at night.
-Night Ferry,夜渡,Horror,Mara Voss,玛拉·沃斯,2012,A ferry does not arrive.
-Two Umbrellas,两把伞,Comedy,Owen Hart,欧文·哈特,2018,Neighbours share an umbrella.
-Glass Orchard,玻璃果园,Drama,Mara Voss,玛拉·沃斯,2024,An orchard is sold.
-"""
-PLAY_WORDS = """[documents]
-en = ["play", "plays"]
-zh = ["戏", "剧"]
-measure = "部"
-[fields.genres]
-type = "category"
-[values.genres]
-Drama = { en = ["dramas"], zh = ["剧情"] }
-Comedy = { en = ["comedies"], zh = ["喜剧"] }
-Horror = { zh = ["恐怖"] }
-[fields.writer]
-type = "name"
-names = { en = ["writer", "written by"], zh = ["编剧", "写"] }
-"""
-SHOP = """id,title,price_eur,in_stock,country,year,whistle,material,text
-k1,Rapida,49,yes,Italy,2003,yes,Steel,It boils a litre in two minutes.
-k2,Stilla,89,no,Norway,2011,no,steel,It was designed by Peder Aas.
-"""
-FAQ = """# Pool
-
-## Can I get a refund?
-
-Yes, within fourteen days. Write to the office.
-
-Q: Who repairs the pumps?
-A: Oda Brandt does. She is here on Tuesdays.
-"""
-CHAT = "[12/03/2024, 18:05:11] Rhea: When is the kiln free?\n[12/03/2024, 18:06:40] Tom: Thursday after four.\n"
-HEADINGS = """# Manual
-
-## The instruments
-
-Heron has a cooled camera. Kestrel is a wide one.
-
-## If the shutter sticks
-
-Do not pull the chain. Warm the motor with the lamp. Write it in the log.
-"""
-FILES = {
-    "group": {"papers.csv": PAPERS, "members.csv": MEMBERS},
-    "workshop": {"tools.csv": TOOLS, "machines.csv": MACHINES},
-    "zu": {"论文.csv": PAPERS_ZH},
-    "plays": {"plays.csv": PLAYS, "vocabulary.toml": PLAY_WORDS},
-    "shop": {"shop.csv": SHOP},
-    "notes": {"farmer.md": "# Ann Lee (farmer)\n\nAnn Lee was a farmer in Tarn, born in 1790.",
-     "miller.md": "# Ann Lee (miller)\n\nAnn Lee was a miller in Dorn. She repaired the mill in 1903.",
-     "pump/first.md": "# Pump\n\nIt was agreed that Per orders the pump.",
-     "pump/second.md": "# Repair\n\nThe pump was repaired in May."},
-    "faq": {"faq.md": FAQ, "chat.txt": CHAT},
-    "mills": {"moss.md": "# Moss Mill\n\nMoss Mill is a water mill in Tarn. It was built in 1821 by Ann Lee.",
-     "tarn.md": "# Tarn\n\nTarn is a town on the coast. It has a harbour.", "manual.md": HEADINGS,
-     "ann.md": "# Ann Lee\n\nAnn Lee was a mill builder. She was born in Oslo.",
-     "aire.md": "# The Aire\n\nThe Aire is a river with a weir, a weir and a weir. A weir is named after the weir.",
-     "weir.md": "# Weir (dam)\n\nIt is a low dam across a river. Boats are lifted over it. Fish are not.",
-     "图.md": "# 图\n\n图、树、连通图。树用于定义树。", "树.md": "# 树\n\n没有回路的连通图。有n个顶点的恰有n-1条边。",
-     "ash.md": "# Ash House\n\nAsh House is a farm on a hill. It has a red roof.",
-     "elm.md": "# Elm House\n\nElm House is a school. The music for its opening was composed by Ola Berg.",
-     "boo.md": "# Boo! A Halloween\n\nIt is a 2016 comedy on ghosts. It was shot in Atlanta in six days."},
-}  # fmt: skip
-DOOR = [  # base, question, what the answer holds, what it does not
-    ("group", "How many members are there?", "4 documents (table is members)", "Tide"),
-    ("group", "How many papers were published in 2021?", "2 documents (table is papers; published is 2021)", "Salt"),
-    ("group", "Which paper is the newest?", "Tide Tables: published", "Maya"),
-    ("group", "Papers published in the last three years", "1 document|Tide Tables", "Salt|Noise|not applied"),
-    ("group", "Who joined last month?", "Maya Roth", "Tom|Wen Li ("),
-    ("group", "What happened in 2012?", "not applied: “in 2012”", ""),
-    ("group", "Papers by Olaf Brandt", "No document|authors is Olaf Brandt", "not applied"),
-    ("workshop", "Which tool is the most expensive?", "Bench saw", "Lathe|not applied"),
-    ("workshop", "List machines without Halden", "2 documents|Drill press|Dust collector", "Lathe|Fret"),
-    ("workshop", "Tools bought in the second half of 2020", "1 document|Block plane", "Fret"),
-    ("workshop", "Which tools were bought a few years ago?", "not applied: “a few years ago”", ""),
-    ("zu", "2021年发表了几篇论文？", "共 2 份", "盐沼|未应用"),
-    ("zu", "近三年的论文有哪些？", "潮汐表再考", "盐沼|漂流|未应用"),
-    ("zu", "不要海洋方法的论文，列出来", "盐沼固碳|潮汐表再考", "漂流|港口|未应用"),
-    ("zu", "几年前发表的论文", "未应用的条件：“几年前”", ""),
-    ("zu", "“王大山”写的论文有哪些？", "没有符合条件的文档：作者是王大山", ""),
-    ("plays", "Which play has the highest rating?", "Nothing here|not applied: “highest”", ""),
-    ("plays", "列出几部剧情剧", "共 2 部|纸灯笼|玻璃果园", "夜渡|未应用"),
-    ("plays", "林乔写了几部戏？", "共 2 部|纸灯笼|盐路", "未应用"),
-    ("plays", "推荐一部不要恐怖的剧", "可以看看|纸灯笼", "夜渡|盐路|未应用"),
-    ("plays", "I liked The Salt Road, what next?", "Night Ferry|Paper Lanterns", "Umbrellas|Orchard"),
-    ("plays", "I liked Stone Bridge, what next?", "Worth a look|not applied: “Stone Bridge”", ""),
-    ("plays", "我喜欢《盐路》，接下来看什么？", "夜渡|纸灯笼", "两把伞|未应用"),
-    ("shop", "Which kettles are not in stock?", "in stock is not yes|Stilla", "Rapida"),
-    ("shop", "Show kettles from Norway that are in stock", "No document", "not applied"),
-    ("shop", "哪款水壶产自挪威？", "country 是挪威|Stilla", "Rapida"),
-    ("shop", "Which kettles have no whistle?", "whistle is no|Stilla", "Rapida"),
-    ("shop", "Compare Rapida and Stilla", "Rapida and Stilla: material Steel [|2003 [|2011 [", ""),
-    ("shop", "Which is older, Rapida or Stilla?", "Rapida: year 2003 [|Stilla: year 2011 [", "price|not applied"),
-    ("shop", "How do Rapida and Stilla differ in colour?", "49 EUR [|89 EUR [|not applied: “colour”", ""),
-    ("shop", "Rapida 和 Stilla 有什么共同点？", "material Steel [|2003 [|2011 [", "没有找到"),
-    ("group", "Which members have more than 10 citations?", "not applied: “more than 10”", "Tide"),
-    ("shop", "Kettles from 2003", "year is 2003|Rapida", "Stilla"),
-    ("shop", "List the kettles from May 2003", "not applied: “from May 2003”", ""),  # a year has no months
-    ("notes", "When was Ann Lee born?", "Ann Lee (farmer) [1] or Ann Lee (miller) [2]?", ""),
-    ("notes", "Who was born before 1800?", "not applied: “before 1800”", ""),
-    ("group", "Who was not present on 14 March 2021?", "not applied: “on 14 March 2021”", "is not"),
-    ("notes", "她修了什么？", "“她”指的是谁或什么？", ""),
-    ("notes", "When was the farmer Ann Lee born?", "1790", " or Ann Lee"),
-    ("notes", "Is it true that Per orders the pump?", "Per orders the pump", "refer to"),
-    # a question in the text is never quoted, and the line after it is; and the second hop beside the first
-    ("faq", "Can I get a refund?", "Yes, within fourteen days", "I get a refund"),
-    ("faq", "Who repairs the pumps?", "Oda Brandt does", "Who repairs"),
-    ("faq", "When is the kiln free?", "Thursday after four", "When is"),
-    ("mills", "Where was the builder of Moss Mill born?", "She was born in Oslo", "harbour"),
-    ("mills", "Who composed the music for Ash House?", "Ash House", "Ola Berg"),  # of another house
-    ("mills", "Where is Tarn?", "Tarn is a town on the coast", "Nothing here"),
-    ("mills", "Who owns the lighthouse?", "Nothing here clearly answers this", ""),
-    # a title alone is answered by how its document begins, and a heading by what stands below it
-    ("mills", "What is a weir?", "It is a low dam across a river", "named after"),
-    ("mills", "Weir", "It is a low dam across a river|Boats are lifted over it", "named after|Nothing here"),
-    ("mills", "什么是“树”？", "没有回路的连通图|有n个顶点的恰有n-1条边", "用于定义"),
-    ("mills", "What should I do when the shutter sticks?", "Do not pull the chain", "Heron"),
-    ("mills", "What was shot in six days?", "It was shot in Atlanta in six days (Boo! A Halloween) [1].", ""),
-]
+CASES = tables("readings", end="\n")
 
 
 @pytest.fixture(scope="module")
@@ -267,74 +115,32 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     folder = tmp_path_factory.mktemp("door")
     settings = {"embedding_model": "hashing", "rerank_model": "none"}
     with Workbench.open(folder / "workspace", **settings) as wb:
-        for base, texts in FILES.items():
-            for name, text in texts.items():
-                (folder / base / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / base / name).write_text(text, "utf-8")
+        for file in (HERE / "readings").rglob("*.*"):
+            (place := folder / file.relative_to(HERE / "readings")).parent.mkdir(parents=True, exist_ok=True)
+            text = file.read_text("utf-8").replace("{month_ago}", MONTH_AGO).replace("{year}", MONTH_AGO[:4])
+            place.write_text(text, "utf-8")
+        for base in sorted({base for base, *_ in CASES["door"]}):
             wb.add_knowledge(base, [folder / base])
         yield wb
 
 
-@pytest.mark.parametrize(("base", "question", "holds", "lacks"), DOOR)
+@pytest.mark.parametrize(("base", "question", "holds", "lacks"), CASES["door"])
 def test_what_is_asked_is_applied_or_said(opened: Workbench, base: str, question: str, holds: str, lacks: str) -> None:
     answer = opened.ask(question, kb=base, user=question).answer
     answer = answer.replace("Not applied", "not applied")
-    assert [part for part in holds.split("|") if part not in answer] == [], answer
-    assert [part for part in lacks.split("|") if part and part in answer] == [], answer
+    assert [part for part in holds.split(" & ") if part not in answer] == [], answer
+    assert [part for part in lacks.split(" & ") if part and part in answer] == [], answer
 
 
 def said(*turns: str) -> list[dict[str, str]]:
     return [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(turns)]
 
 
-BANQUET = said("Who directed The Wedding Banquet?", "The Wedding Banquet was directed by Ang Lee [1].")
-XIYAN = said("喜宴哪一年上映？", "《喜宴》于 1993 年上映 [1]。")
-LIKE = said("推荐几部类似《喜宴》的电影", "可以看看《饮食男女》[1]、《推手》[2]、《断背山》[3]。")
-LIST = said("Which films did Ang Lee direct after 2000?", "Hulk (2003) [1], Brokeback Mountain [2], Life of Pi [3].")
-SIDES = said("对比《喜宴》和《饮食男女》的风格", "两部都讲家庭。")
-NOLAN = said("列出诺兰2005年以后的电影", "《盗梦空间》《星际穿越》")
-CAST = said(
-    "Who directed Inception?",
-    "Inception was directed by Christopher Nolan [1].",
-    "And who stars in it?",
-    "Inception stars Leonardo DiCaprio [1].",
-)
-
-LEANING = [
-    # a pronoun, or no name of its own
-    (BANQUET, "When did it come out?", "When did it come out? (The Wedding Banquet)"),
-    (BANQUET, "What else has he directed?", "What else has he directed? (Ang Lee)"),
-    (BANQUET, "And its cast?", "And its cast? (The Wedding Banquet)"),
-    (BANQUET, "Recommend something similar", "Recommend something similar (The Wedding Banquet)"),
-    (CAST, "What else did he star in?", "What else did he star in? (Leonardo DiCaprio)"),
-    (BANQUET, "那个导演还拍过什么？", "那个导演还拍过什么？（The Wedding Banquet）"),
-    (XIYAN, "它是谁导演的？", "它是谁导演的？（喜宴）"),
-    (XIYAN, "该片的主演是谁", "该片的主演是谁（喜宴）"),
-    (XIYAN, "导演是谁？", "导演是谁？（喜宴）"),
-    (SIDES, "它们的导演是谁？", "它们的导演是谁？（《喜宴》, 《饮食男女》）"),
-    # what only begins stands behind the question before
-    (BANQUET, "And Pushing Hands?", "Who directed The Wedding Banquet? And Pushing Hands?"),
-    (LIST, "And after 2005?", "Which films did Ang Lee direct after 2000? And after 2005?"),
-    (XIYAN, "那《推手》呢？", "喜宴哪一年上映？ 那《推手》呢？"),
-    (NOLAN, "那2010年以后呢？", "列出诺兰2005年以后的电影 那2010年以后呢？"),
-    # more of the same, or less
-    (LIKE, "再推荐几部", "推荐几部类似《喜宴》的电影"),
-    (LIST, "Any others?", "Which films did Ang Lee direct after 2000?"),
-    (LIST, "Only the comedies", "Which films did Ang Lee direct after 2000? Only the comedies"),
-    ([*XIYAN, *said("谢谢", "不客气。")], "导演是谁？", "导演是谁？（喜宴）"),
-]
-ALONE = [
-    (BANQUET, "Who directed Inception?"), (BANQUET, "Recommend a comedy"), (BANQUET, "thanks"), (BANQUET, "Hulk"),
-    (BANQUET, "And the director of Inception?"), (BANQUET, "Who is Tim Burton and what did he make?"),
-    (XIYAN, "李安是谁？"), (XIYAN, "推荐几部科幻片"), (LIKE, "推荐几部诺兰的电影"), ([], "And Pushing Hands?"),
-    ([], "它是谁导演的？"),
-]  # fmt: skip
-
-
 def test_what_leans_is_asked_with_what_it_leans_on_and_what_stands_alone_is_left_alone(shelf):
-    rows = [*LEANING, *((history, message, message) for history, message in ALONE)]
-    found = [(message, standalone(message, history, [shelf.get("film")])) for history, message, _ in rows]
-    assert found == [(message, expected) for _, message, expected in rows]
+    histories = {name: said(*turns) for name, *turns in CASES["conversations"]}
+    rows = [*CASES["leaning"], *([name, message, message] for name, message in CASES["alone"])]
+    found = [[name, message, standalone(message, histories[name], [shelf.get("film")])] for name, message, _ in rows]
+    assert found == rows
     no_names = said("Is tea partly oxidised?", "Oolong tea is.")
     rarest = "How does it work? (tea, partly, oxidised)"
     assert standalone("How does it work?", no_names, [shelf.get("essays")]) == rarest
@@ -342,9 +148,7 @@ def test_what_leans_is_asked_with_what_it_leans_on_and_what_stands_alone_is_left
 
 def test_more_of_a_list_is_what_was_not_listed(wb: Any, tmp_path: Path) -> None:
     rows = [{"id": str(n), "title": f"Mill {n}", "text": f"Mill {n} is in Tarn.", "kind": "mill"} for n in range(20)]
-    corpus = tmp_path / "mills.jsonl"
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    wb.add_knowledge("mills", [corpus])
+    wb.add_knowledge("mills", [jsonl(tmp_path / "mills.jsonl", rows)])
     answers = [wb.ask(text, kb="mills", session="one").answer for text in ("Recommend a few mills", "Any others?")]
     first, more = ({line.partition(" [")[0] for line in answer.splitlines()[1:]} for answer in answers)
     assert len(first) == len(more) == 8 and not first & more

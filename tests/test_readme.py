@@ -1,7 +1,5 @@
 """The READMEs and the docs are true and short: what they name exists, what exists is named, their snippets run."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """Routing, planning, reflecting; a plan by itself, its steps run within their budgets, and what they found merged."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -14,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import tables
 from tests.handmade import record
 from tests.servers import Reply, scripted_server
-from tests.shelves import CORE
+from tests.shelves import CORE, jsonl
 from workbench.graphs.merge import distinct, merge
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.reflect import Proposal, propose
@@ -27,6 +26,7 @@ from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools.registry import ToolRegistry, check
 
+CASES = tables("retrieval_graph")
 ENOUGH = {"min_evidence": 0, "min_top_score": 0.0, "min_probability": 0.0}
 
 
@@ -79,9 +79,8 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Any) -> Iterator[Desk]:
     notes = [{"id": str(n), "text": f"Kiln {n} was built in 19{n:02}."} for n in range(9)]
-    (tmp_path / "notes.jsonl").write_text("\n".join(map(json.dumps, notes)))
     with Workbench.open(tmp_path / "w", **CORE) as opened:
-        opened.add_knowledge("notes", [tmp_path / "notes.jsonl"])
+        opened.add_knowledge("notes", [jsonl(tmp_path / "notes.jsonl", notes)])
         yield Desk(opened)
 
 
@@ -327,22 +326,7 @@ def shape(plan: Plan) -> list[str]:
     ]
 
 
-TABLE = """
-喜宴哪一年上映？ | wedding_banquet hybrid_search, naive naive_search<0
-Who directed The Wedding Banquet? | wedding_banquet hybrid_search, naive naive_search<0
-推荐几部类似《喜宴》的电影 | hybrid hybrid_search, global global_search<0
-List Christopher Nolan films after 2005 | discover discover, global global_search<0
-推荐几部90年代的喜剧 | discover discover
-对比《喜宴》和《推手》 | wedding_banquet hybrid_search, pushing_hands hybrid_search, naive naive_search<01
-Who is Ang Lee and what has he directed? | ang_lee local_search, works hybrid_search<0
-What do plants need? | chain chain_exploration, hybrid hybrid_search, naive naive_search<01
-你好 | hybrid hybrid_search
-Compare them | hybrid hybrid_search
-"""
-"""Question, and the plan of its intent: each step with its tool and the steps that it waits for."""
-
-
-@pytest.mark.parametrize(("question", "expected"), [row.split(" | ") for row in TABLE.strip().splitlines()])
+@pytest.mark.parametrize(("question", "expected"), CASES["plans"])
 def test_plans_by_intent(shelf: Any, question: str, expected: str) -> None:
     plan = plan_for(shelf, question)
     steps = [re.sub(r"step_(\d)_\w+", r"\1", line.partition(" ")[2]).replace(" <- ", "<") for line in shape(plan)]
@@ -451,14 +435,9 @@ def test_what_a_tool_does_not_take_goes_back(workspace: Path, wrong: Any, why: s
     assert plan.metadata["answer"] == "repaired" and why in plan.metadata["refused"][0] and why in sent[1]
 
 
-SMALL_TALK = """Hello | hi there! | Good morning | Thanks a lot | Thank you, bye! | Who are you? | What can you do?
-你好 | 您好！ | 谢谢你 | 再见 | 你是谁？ | 你能做什么 | 早上好 | 好的，谢谢"""
-QUESTIONS = "Hello, who directed Inception? | 你好，推荐一部电影 | Who is Ang Lee? | 再推荐几部 | | 谢谢你能来"
-
-
 def test_small_talk_and_bases_are_told_apart(shelf: Any) -> None:
-    assert [text for text in SMALL_TALK.replace("\n", "|").split("|") if not is_small_talk(text.strip())] == []
-    assert [text for text in QUESTIONS.split("|") if is_small_talk(text.strip())] == []
+    assert [text for (text,) in CASES["small_talk"] if not is_small_talk(text)] == []
+    assert [text for (text,) in CASES["questions"] if is_small_talk(text)] == []
     assert decide("Compare Inception and Photosynthesis", [], "", shelf).kb_prefixes == ["essays", "film"]
     decision, prefixes = decide("Who is Ang Lee?", [], "", shelf, auto_route=False)
     assert (prefixes, decision["kb_prefix"], decision["worker_name"]) == ([], "general", "")

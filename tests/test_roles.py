@@ -1,7 +1,5 @@
 """A model at every node: who is asked, with what, what is kept, what reaches the others, and what is not followed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import pickle
@@ -15,7 +13,7 @@ from langchain_core.language_models import FakeListChatModel
 from tests.servers import Reply, ScriptedServer, only
 from tests.servers.roles import needs, responder, role_of
 from tests.servers.scripted import scripted_server
-from tests.shelves import noted
+from tests.shelves import jsonl, noted
 from workbench.errors import SettingsError
 from workbench.records.prompts import NAMES, Prompts, fenced, slots
 from workbench.runs.fork import checked
@@ -144,9 +142,7 @@ def test_no_evidence_and_an_unmet_field_are_never_enough(bench, server, tmp_path
         {"id": "a", "title": "Ada", "text": "A ship.", "length": 20},
         {"id": "b", "title": "Bea", "text": "A ship."},
     ]
-    ships = tmp_path / "ships.jsonl"
-    ships.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    wb.add_knowledge("ships", [ships])
+    wb.add_knowledge("ships", [jsonl(tmp_path / "ships.jsonl", rows)])
     run = wb.ask("What is the length of Bea?", kb="ships")
     seen = run.reflections[-1]["signals"]
     assert any("length" in lost for lost in seen.get("overruled", [])) or seen.get("missing_fields")

@@ -1,22 +1,19 @@
 """The session over the real films; budgets that stop while a person thinks; what people think of answers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from tests.shelves import CORE, fill, noted
+from tests.shelves import CORE, fill, noted, workbench
 from tests.test_models import TEXTS
-from workbench.cli import main
-from workbench.errors import InvalidAnswer, NotPaused, RunError, UnknownRun, WorkbenchError
+from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkbenchError
 from workbench.events import for_client
 from workbench.graphs.reviewers import RuleReviewer
 from workbench.plans import Plan, PlanBudget, PlanStep
@@ -176,18 +173,6 @@ def test_handlers_and_agents_of_a_base(wb):
         wb.agents.get("a:b:c:d")
 
 
-def test_removing_a_run_and_clearing_a_session(wb):
-    run = wb.ask("喜宴哪一年上映？", kb="film", session="gone")
-    wb.runs.remove(run.run_id)
-    with pytest.raises(UnknownRun):
-        wb.run(run.run_id)
-    wb.ask("喜宴哪一年上映？", kb="film", session="gone", user="ann")
-    assert wb.clear(session="gone") == 2  # of the user who is named nowhere
-    assert wb.clear(session="gone", user="ann") == 2
-    with pytest.raises(WorkbenchError, match="Name a session, a user"):
-        wb.clear()
-
-
 DAY = 86_400.0
 
 
@@ -278,6 +263,8 @@ def test_each_person_has_one_verdict_and_the_newest_holds(kilns, run) -> None:
     assert [one["question"] for one in kilns.feedback(session="kilns")] == [QUESTION], "it outlives the run"
     kilns.clear("kilns", "ann")
     assert len(kilns.feedback()) == 1
+    with pytest.raises(WorkbenchError, match="Name a session, a user"):
+        kilns.clear()
 
 
 def test_ratings_are_counted_by_kind_of_answer_and_agent(kilns, run, tmp_path) -> None:
@@ -288,8 +275,7 @@ def test_ratings_are_counted_by_kind_of_answer_and_agent(kilns, run, tmp_path) -
     kind = run.state["answer_kind"]
     assert by_agent["fusion_agent"] == {"answer_kind": kind, "agent_type": "fusion_agent", "good": 1, "bad": 1} and kind
     assert (by_agent["naive_rag_agent"]["good"], by_agent["naive_rag_agent"]["bad"]) == (1, 0)
-    told = CliRunner().invoke(main, ["feedback", "--workspace", str(tmp_path / "w"), "--json"])
-    assert json.loads(told.output)["ratings"] == ratings
+    assert json.loads(workbench(tmp_path / "w", "feedback", "--json").stdout)["ratings"] == ratings
 
 
 def test_what_does_not_fit_is_refused(kilns, run) -> None:
@@ -305,16 +291,15 @@ def test_what_does_not_fit_is_refused(kilns, run) -> None:
 
 
 def test_in_the_terminal(kilns, run) -> None:
-    def cli(*words: str) -> Any:
-        return CliRunner().invoke(main, ["feedback", *words, "--workspace", str(kilns.path)])
-
+    cli = partial(workbench, kilns.path, "feedback")
     assert "Nothing was said yet" in cli().stderr
     kept = json.loads(cli(run.run_id, "--bad", "--note", "太短\x1b[2J", "--json").stdout)["feedback"]
     assert [one["good"] for one in kept] == [False]
     shown = cli()
-    assert shown.exit_code == 0 and run.run_id in shown.stdout and "太短" in shown.stdout and "\x1b" not in shown.stdout
+    assert shown.returncode == 0 and run.run_id in shown.stdout
+    assert "太短" in shown.stdout and "\x1b" not in shown.stdout
     assert json.loads(cli("--json").stdout)["feedback"] == kept
     for wrong in (["--good"], [run.run_id, "--good", "--withdraw"], [run.run_id, "--note", "x"]):
-        assert cli(*wrong).exit_code == 2
+        assert cli(*wrong).returncode == 2
     assert "Unknown run 'nobody'" in cli("nobody", "--good").stderr
-    assert cli(run.run_id, "--withdraw").exit_code == 0 and kilns.feedback(run=run.run_id) == []
+    assert cli(run.run_id, "--withdraw").returncode == 0 and kilns.feedback(run=run.run_id) == []

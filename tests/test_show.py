@@ -1,7 +1,5 @@
 """Runs, graphs and knowledge bases shown: as a page, as text, as a drawing."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """kill -9 before drawn writes, an end in good order, a long life in one process, one table twice."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

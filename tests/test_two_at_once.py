@@ -1,7 +1,5 @@
 """Two processes at one run: who may go on, whose answer counts; and on one base: old or new, and never a mixture."""
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -18,7 +16,7 @@ import pytest
 
 from tests import forked
 from tests.counting import endless
-from tests.shelves import workbench
+from tests.shelves import jsonl, workbench
 from workbench.errors import KnowledgeError, NotPaused, RunError, UnknownKnowledge, WorkbenchError, WorkspaceBusy
 from workbench.knowledge.adding.adding import Addition
 from workbench.parts.memory.service import find_store
@@ -335,9 +333,7 @@ def write_corpus(folder: Path, generation: int, documents: int = 12) -> Path:
     text = f"is a comedy. It is of state{generation} and of nothing else."
     titles = {f"f{number}": f"Film {number} Gen{generation}" for number in range(documents + generation % 2)}
     lines = [{"id": name, "title": title, "text": f"{title} {text}", **about} for name, title in titles.items()]
-    path = folder / "films.jsonl"
-    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
-    return path
+    return jsonl(folder / "films.jsonl", lines)
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """Vectors: exact search, and stores in files or on a server that follow the index from whatever state."""
 
-from __future__ import annotations
-
-import json
 import os
 import shutil
 import signal
@@ -18,6 +15,7 @@ from chromadb.api.shared_system_client import SharedSystemClient
 
 from tests import forked
 from tests.servers.chroma import ChromaServer
+from tests.shelves import jsonl
 from workbench.errors import KnowledgeError
 from workbench.knowledge.indexes import stores, vectors
 from workbench.knowledge.indexes.chroma import Chroma
@@ -221,9 +219,8 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
     notes, place = tmp_path / "notes.jsonl", tmp_path / "killed" / "knowledge" / "notes" / kind
 
     def told(numbers):
-        lines = (json.dumps({"id": f"n{n}", "text": f"Note {n} is on {list(TEXTS.values())[n % 6]}."}) for n in numbers)
-        notes.write_text("\n".join(lines), "utf-8")
-        return [notes]
+        notes_of = ({"id": f"n{n}", "text": f"Note {n} is on {list(TEXTS.values())[n % 6]}."} for n in numbers)
+        return [jsonl(notes, notes_of)]
 
     def answers(wb):
         return [wb.knowledge.get("notes").search("meaning", query, 10) for query in ("tea", "note 70 on 喜宴", "love")]
@@ -257,7 +254,7 @@ def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
         pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
     settings = Settings.load(embedding_model="hashing", rerank_model="none", vector_store=kind, exact_search_limit=2)
     notes, place = tmp_path / "notes.jsonl", tmp_path / "w" / "knowledge" / "notes" / kind
-    notes.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in TEXTS.items()), "utf-8")
+    jsonl(notes, ({"id": i, "text": text} for i, text in TEXTS.items()))
 
     def lose():
         SharedSystemClient.clear_system_cache()  # as in a new process
@@ -311,8 +308,7 @@ def settings(url: str) -> Settings:
 
 def write(path: Path, numbers: range) -> Path:
     made = ({"id": f"d{n}", "text": f"Passage {n} is about {WORDS[n % 6]} and {WORDS[n % 5]}."} for n in numbers)
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in made))
-    return path
+    return jsonl(path, made)
 
 
 def test_it_follows_what_came_changed_and_went_and_finds_as_the_index_does(tmp_path, server):

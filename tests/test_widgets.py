@@ -1,7 +1,5 @@
 """The plan editor, its forms and the review panel without a browser: fields are set, buttons pressed, results read."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What every process would load first, loaded once: the processes of a storm are forked from one that has it."""
 
-from __future__ import annotations
-
 import os
 
 os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", ANONYMIZED_TELEMETRY="False")

@@ -1,7 +1,5 @@
 """The bench on a page, as people name its parts: what the browser's tests click."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The fixtures of the browser's tests: one JupyterLab, one Chromium, notebooks that a test opens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Not a test of its own: its name keeps pytest from collecting it by itself.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

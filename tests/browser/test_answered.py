@@ -1,7 +1,5 @@
 """What a person does with an answer on the bench: its evidence, calls, memory and report, and a verdict."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

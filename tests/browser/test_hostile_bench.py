@@ -1,7 +1,5 @@
 """Hostile text on the bench: whatever documents, people, tools and notes say is shown as text, in every view."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

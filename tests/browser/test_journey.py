@@ -1,7 +1,5 @@
 """The journey for which the bench exists, by clicking and typing; after each click the run is read from the store."""
 
-from __future__ import annotations
-
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage, newest

@@ -1,7 +1,5 @@
 """The bench outlives what it is shown in: the kernel, killed while a run waits or works, and the page, closed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A notebook with every widget in it, saved with the widgets' state: small, and readable without a kernel."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The bench in every width, theme and language: named, readable, in the window that people have, and its keys."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

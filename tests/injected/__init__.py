@@ -5,8 +5,6 @@ title and text, the order, where in the document it stands, and what one who obe
 carries its id, so that it can be found in a prompt.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -16,6 +14,7 @@ from typing import Any
 
 from tests.servers import Reply
 from tests.servers.roles import needs, responder
+from tests.shelves import jsonl
 
 ORDERS: list[dict[str, Any]] = [
     json.loads(line) for line in (Path(__file__).parent / "orders.jsonl").read_text(encoding="utf-8").splitlines()
@@ -41,9 +40,7 @@ def write(folder: Path, kind: str, orders: bool) -> Path:
         return folder
     table = [_row(row, orders) for row in rows]
     if kind == "films":
-        path = folder / "films.jsonl"
-        path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in table), encoding="utf-8")
-        return path
+        return jsonl(folder / "films.jsonl", table)
     path = folder / "table.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.DictWriter(file, list(dict.fromkeys(name for row in table for name in row)), restval="")

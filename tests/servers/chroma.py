@@ -1,7 +1,5 @@
 """A real Chroma server on loopback, that can be killed and started again on the same files and port."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """A small language model on loopback."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """A throw-away PostgreSQL on loopback."""
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import glob

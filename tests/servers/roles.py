@@ -1,7 +1,5 @@
 """A chat model by rules: each role answers by a function of what it is asked, well or badly."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """An OpenAI-compatible server that answers by a script, well or badly, and tells when its client has gone."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import select

@@ -1,7 +1,5 @@
 """An agent over the film corpus, driven by a server that speaks native tool calls; by itself and as a worker."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

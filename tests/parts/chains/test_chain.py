@@ -1,7 +1,5 @@
 """Chains of searches: over names, shared phrases and typed documents."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import threading
@@ -16,27 +14,10 @@ from workbench.testing import ManualClock, MemoryKnowledge
 from workbench.tools import hybrid
 from workbench.tools.tool import Search, StepLog
 
-ENGLISH = [
-    ("film", "Lanterns at Dusk (1961 film)", "Lanterns at Dusk is a 1961 drama directed by Mara K. Velden."),
-    ("woman", "Mara K. Velden", "Mara K. Velden (born in Osterby) was a director. Her husband was Jonas Hale."),
-    ("man", "Jonas Hale", "Jonas Hale was a painter who studied at the Royal Academy of Tarn."),
-    ("other", "Lanterns at Noon", "Lanterns at Noon is a song about lanterns by the band Dusk."),
-    ("town", "Osterby", "Osterby is a small town in the north with an old church."),
-    ("school", "Tarn Guild", "The guild was a rival of the Royal Academy of Tarn and taught carving."),
-    *((f"noise{n}", f"Ledger {n}", f"A ledger of accounts number {n} was kept in the office.") for n in range(12)),
-]
-CHINESE = [
-    ("film", "夜航灯", "《夜航灯》是一部剧情片，由林若川执导。"),
-    ("man", "林若川", "林若川，导演，1950年出生于临溪镇，妻子是画家苏晚晴。"),
-    ("wife", "苏晚晴", "苏晚晴是一位画家，毕业于云泽美术学院。"),
-    ("town", "临溪镇", "临溪镇是一座古镇，以木桥闻名。"),
-    *((f"noise{n}", f"账册{n}号", f"这是办公室里的第{n}本账册，记录了收支。") for n in range(12)),
-]
-
 
 @pytest.fixture(scope="module")
 def english(tmp_path_factory):
-    library = small_base(tmp_path_factory.mktemp("english"), ENGLISH)
+    library = small_base(tmp_path_factory.mktemp("english"), "chain_english")
     yield library.get("base")
     library.close()
 
@@ -65,7 +46,7 @@ def test_a_chain_leads_from_the_film_over_its_director_to_her_husband(english):
 
 
 def test_a_chain_in_chinese(tmp_path):
-    library = small_base(tmp_path, CHINESE)
+    library = small_base(tmp_path, "chain_chinese")
     output, _ = explored(library.get("base"), "《夜航灯》的导演的妻子毕业于哪所学院？")
     library.close()
     assert documents(output)[:3] == ["film", "man", "wife"]

@@ -1,7 +1,5 @@
 """Sweeps: checked before they run, shared by the tape, resumed, compared; brought from and taken by other tools."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -216,17 +214,7 @@ def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(tmp_pat
         ({"questions": "missing.jsonl"}, r":\d+: questions: .*missing.jsonl does not exist"),
         ({"grid": {"max_iterations": [1, 2, 1]}}, r":\d+: max_iterations has a value twice"),
         ({"measure": "rihgt"}, r":\d+: measure 'rihgt' is not one. Known: right, EM"),
-        ({"include": "wrong.yaml"}, r"wrong.yaml:\d+: include: wrong.yaml includes this file in turn"),
-    ],
-)
-def test_a_wrong_specification_names_key_and_line_before_anything_runs(place, changes, message):
-    with pytest.raises(WorkbenchError, match=message):
-        load_spec(spec(place, name="wrong", **changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+        ({"include": "unknown.yaml"}, r"unknown.yaml:\d+: include: unknown.yaml includes this file in turn"),
         ({"grid": {"max_iteration": [1]}}, r"unknown.yaml:\d+: grid.max_iteration: 'max_iteration' is neither"),
         ({"grid": {"max_iterations": [1, "two"]}}, r":\d+: grid.max_iterations: .*two"),
         ({"base": {"thresholds.min_evidence": -1}}, r":\d+: base.thresholds.min_evidence: "),
@@ -234,7 +222,7 @@ def test_a_wrong_specification_names_key_and_line_before_anything_runs(place, ch
         ({"questions": [{"question": "Who?"}, {"id": "a"}]}, r":\d+: questions.1.question: Field required"),
     ],
 )
-def test_a_wrong_parameter_names_key_and_line_before_anything_runs(place, changes, message, wb):
+def test_a_wrong_specification_or_parameter_names_key_and_line_before_anything_runs(place, changes, message, wb):
     with pytest.raises(WorkbenchError, match=message):
         wb.experiments.run(spec(place, name="unknown", **changes))
     assert "unknown" not in [experiment.name for experiment in wb.experiments]

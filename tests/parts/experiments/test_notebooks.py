@@ -1,7 +1,5 @@
 """Notebooks with parameters: checked at every door, executed in warm kernels that share nothing, and scheduled."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

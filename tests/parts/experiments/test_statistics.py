@@ -1,7 +1,5 @@
 """What differences are worth, and where a right answer was lost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

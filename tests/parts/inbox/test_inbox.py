@@ -1,7 +1,5 @@
 """The inbox: everything that waits, answered where it stands or by an Agent Inbox; it sees what others did."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

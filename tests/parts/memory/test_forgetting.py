@@ -1,7 +1,5 @@
 """What is forgotten is in no file any more, whoever had it; nothing else is lost, wherever a process is killed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

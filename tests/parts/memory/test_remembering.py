@@ -1,7 +1,5 @@
 """Memory: noted, obeyed, recalled, summed up, taken back; by rules and by models, in English and Chinese."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial
@@ -9,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
+from tests.cases import tables
 from tests.parts.memory.test_forgetting import holders
 from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import role_of
-from tests.shelves import shelved
+from tests.shelves import CORPORA, shelved, workbench
 from tests.test_hostile import ALL, NAME
 from tests.test_store import postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
-from workbench.cli import main
 from workbench.errors import ModelError, WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.reading import read_preferences
@@ -37,11 +34,7 @@ def store(conversations: SqlConversations) -> MemoryStore:  # noqa: F811
 
 
 CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
-FILMS = [
-    {"id": "a", "title": "The Long Dark", "text": "A haunted house.", "genres": ["Horror"], "year": 2001},
-    {"id": "b", "title": "Paper Boats", "text": "Two children and a river.", "genres": ["Drama"], "year": 2005},
-    {"id": "c", "title": "Cold Soup", "text": "A cook falls in love.", "genres": ["Comedy"], "year": 2010},
-]
+CASES = tables("remembering", end="\n")
 
 
 def talk(kept: SqlConversations, who: str, session: str, *turns: tuple[str, str]) -> str:
@@ -123,8 +116,7 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
 
 @pytest.fixture
 def bench(tmp_path: Path, opens: Any) -> Callable[..., Workbench]:
-    (tmp_path / "films.jsonl").write_text("\n".join(map(json.dumps, FILMS)), encoding="utf-8")
-    return lambda **settings: opens(shelved(tmp_path / "w", tmp_path / "films.jsonl"), **{**CORE, **settings})
+    return lambda **settings: opens(shelved(tmp_path / "w", CORPORA / "three_films.jsonl"), **{**CORE, **settings})
 
 
 def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):
@@ -248,33 +240,7 @@ def test_a_key_that_a_model_repeats_and_one_that_a_person_types_are_kept_nowhere
     assert not holders(tmp_path / "w", key)
 
 
-CONVERSATIONS = [
-    # what is asked to be remembered answers the person's question
-    ["remember that I live in Oslo", "Noted", "Where do I live?", "“I live in Oslo”"],
-    ["请记住我住在奥斯陆。", "记住了", "我住在哪里？", "“我住在奥斯陆”"],
-    # the newest note on one thing holds
-    ["I love Chinese food.", "Noted", "I hate Chinese food.", "Noted", "Do I like Chinese food?", "I hate Chinese"],
-    ["Remember that I live in Osaka.", "", "Remember that I live in Rome.", "", "Where do I live?", "!Osaka"],
-    ["My name is Rhea. Please call me Ray.", "Noted", "What is my name?", "Ray"],
-    ["我叫小安。", "记住了", "我叫什么？", "小安", "What is my name?", "小安"],
-    ["I love horror.", "", "I don't like horror any more.", "", "What films do I like?", "!I love horror"],
-    # a preference is obeyed where it does not go against the question
-    ["I like comedy.", "", "Recommend some films.", "Cold Soup"],
-    ["I don't like horror.", "", "Recommend a horror film.", "The Long Dark"],
-    # likes are asked for in the first person
-    ["I like westerns.", "", "What kind of films do I like?", "“I like westerns”"],
-    ["我喜欢科幻片。", "", "我喜欢什么类型的电影？", "“我喜欢科幻片”"],
-    ["What kind of films do I like?", "Nothing of that is noted"],
-    # the conversation is asked only where the question says so
-    ["Who wrote Cold Soup?", "", "What did I ask about Cold Soup?", "You asked on"],
-    ["I don't like horror films.", "", "What did I say about horror?", "“I don't like horror films.”"],
-    ["我说过关于京剧的什么？", "在这段对话里没有找到"],
-    # and the rest of a message is answered
-    ["I don't like horror. Which films are there?", "Paper Boats"],
-]
-
-
-@pytest.mark.parametrize("turns", CONVERSATIONS, ids=lambda turns: turns[-2])
+@pytest.mark.parametrize("turns", CASES["conversations"], ids=lambda turns: turns[-2])
 @pytest.mark.few(12)
 def test_memory_holds_what_was_asked_for_and_says_what_it_does_not_hold(bench, turns):
     wb = bench()
@@ -297,30 +263,13 @@ def test_what_an_answer_said_is_quoted_and_never_the_question(bench):
         assert answer.split(" [1]")[0] in run.answer and asked not in run.answer and not run.records
 
 
-ORDINARY = [
-    "What was agreed on 3 May?", "2003年之前上映的电影有哪些？", "How do I reset the kiln?", "我怎么重置窑炉？",
-    "I'd like a film about rivers.", "I like it when it rains", "Remember the Titans", "喜欢这部电影的人还喜欢什么",
-    "Forget about Paris, which films are from 2005?", "He said that he likes tea.",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("message", ORDINARY)
+@pytest.mark.parametrize("message", [message for (message,) in CASES["ordinary"]])
 def test_an_ordinary_message_is_searched_as_it_is(message):
     assert by_rules(message) == {"noted": [], "recalls": None, "to_search": message}
 
 
-STATED = """
-I like horror, drama and comedy. | horror, drama and comedy |
-I like horror but I hate comedy. What now? | horror; comedy | What now?
-Please remember that I like tea, and recommend a film. | tea | recommend a film.
-我不喜欢铜管乐队，推荐别的 | 铜管乐队 | 推荐别的
-我叫小安，记住我住在成都。 | 小安; 我住在成都 |
-I live in Oslo. Which films are set there? | | I live in Oslo. Which films are set there?
-"""
-
-
 def test_what_a_message_states_and_what_remains_to_be_answered():
-    for message, stated, rest in ([cell.strip() for cell in line.split("|")] for line in STATED.strip().splitlines()):
+    for message, stated, rest in CASES["stated"]:
         notes, left = read_preferences(message)
         assert ("; ".join(note["about"] for note in notes), left) == (stated, rest)
     assert read_preferences("I like tea. " * 300) == ([], "I like tea. " * 300)
@@ -467,10 +416,11 @@ def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:
     wb = bench(memory_core=True)
     told(wb, "I don't like horror films.", "Recommend some films.")
     wb.close()
+    shell = partial(workbench, tmp_path / "w", "memory")
 
     def command(*words: str) -> Any:
-        done = CliRunner().invoke(main, ["memory", *words, "--workspace", str(tmp_path / "w"), "--json"])
-        assert done.exit_code == 0, done.output
+        done = shell(*words, "--json")
+        assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     [memory] = command("show")["memories"]
@@ -483,10 +433,9 @@ def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:
     assert not command("forget", "--memory", edited["id"])["done"]
     assert command("forget", "--memory", edited["id"], "--yes")["done"]
     assert all(row["id"] != edited["id"] for row in command("show", "--ended")["memories"])
-    plain = CliRunner().invoke(main, ["memory", "show", "--workspace", str(tmp_path / "w")])
-    assert "Ann" in plain.output and "{" not in plain.output
-    wrong = CliRunner().invoke(main, ["memory", "edit", "nothing", "x", "--workspace", str(tmp_path / "w")])
-    assert wrong.exit_code == 1 and "is no memory of 'default' that holds" in wrong.output
+    assert "Ann" in shell("show").stdout and "{" not in shell("show").stdout
+    wrong = shell("edit", "nothing", "x")
+    assert wrong.returncode == 1 and "is no memory of 'default' that holds" in wrong.stderr
 
 
 def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:

@@ -1,7 +1,5 @@
 """Graphs of every kind that LangGraph makes, each with what it is asked, what people answer, and what it executed."""
 
-from __future__ import annotations
-
 import operator
 import random
 from collections import Counter

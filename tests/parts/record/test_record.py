@@ -1,32 +1,61 @@
-"""Any graph on a tape: recorded, paused, replayed, forked."""
-
-from __future__ import annotations
+"""Any graph on a tape: recorded, paused, replayed, forked, streamed, moved and measured, with one thing changed."""
 
 import asyncio
 import itertools
 import json
 import os
+import sqlite3
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.globals import set_llm_cache
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
 from langgraph.cache.memory import InMemoryCache
-from langgraph.graph import END, START, StateGraph
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphRecursionError
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.runtime import Runtime
+from langgraph.store.sqlite import SqliteStore
 from langgraph.types import CachePolicy, interrupt
+from pydantic import BaseModel
 
-from tests.parts.record.graphs import KINDS, LOG, Kind, Log, executed, finish, line, review, step
+from tests.parts.record.graphs import (
+    KINDS,
+    LOG,
+    SAID,
+    Kind,
+    Log,
+    Reader,
+    Scripted,
+    executed,
+    finish,
+    line,
+    review,
+    step,
+    style,
+)
 from tests.shelves import workbench
-from workbench.errors import RunError, WorkspaceFull
+from workbench.errors import CapsuleError, InvalidAnswer, NotPaused, RunError, WorkspaceFull
 from workbench.parts.record.agent import RecordedGraph
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import Recorder
+from workbench.parts.record.questions import Question
 from workbench.parts.record.run import GraphRun
+from workbench.parts.record.store import TABLES
 from workbench.records.store import RunStore
 from workbench.session import Workbench
 
@@ -414,3 +443,461 @@ def test_a_node_that_asks_before_and_after_a_graph_that_asks_gets_each_answer(wb
         run.answer(answer)
     assert run.state["log"] == run.replay().state["log"] == list("abcd") and run.fork().executed == []
     assert run.fork(answers="x").state["log"] == list("xxxx")
+
+
+class Sampled(Scripted):
+    temperature: float = 0.0
+    named: str = "one"
+
+    @property
+    def _identifying_params(self) -> Any:
+        return {"temperature": self.temperature, "name": self.named}
+
+
+def dependent(
+    temperature: float = 0.0, named: str = "one", tool_answer: str = "Ann Lee", prompt: str = "Short.", limit: int = 3
+) -> Any:
+    """A graph whose one node depends on everything that a key must hold."""
+    model = Sampled(temperature=temperature, named=named)
+
+    @tool
+    def look(query: str) -> str:
+        """Look."""
+        return f"{tool_answer} {query}"
+
+    def node(state: Log) -> Any:
+        executed["node"] += 1
+        said = model.invoke([("system", prompt), ("user", state["question"])]).tool_calls[0]["args"]["query"]
+        return {"answer": f"{said} {look.invoke(said)[:limit]} {interrupt('sure?')}"}
+
+    return StateGraph(Log, context_schema=Reader).add_node("node", node).add_edge(START, "node").compile()
+
+
+ONE_THING: dict[str, Any] = {
+    "user": {"context": Reader("Bea")}, "thread": {"thread": "another"}, "settings": {"config": style("long")},
+    "resume value": {"answer": False}, "input": {"given": {**LOG, "question": "Fen Mill"}},
+    "model": {"graph": {"named": "two"}}, "sampling": {"graph": {"temperature": 0.7}},
+    "prompt": {"graph": {"prompt": "Long."}}, "tool": {"graph": {"tool_answer": "Bea Lee"}},
+    "constant": {"graph": {"limit": 5}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ONE_THING)
+def test_of_two_runs_that_differ_in_one_thing_no_effect_crosses(wb: Workbench, what: str) -> None:
+    change = ONE_THING[what]
+
+    def ask(graph: Any, **changed: Any) -> Any:
+        agent = wb.record(graph, f"crossing {what}")
+        options = {"context": Reader("Ann"), "config": style("short"), "thread": "one"}
+        options |= {name: value for name, value in changed.items() if name in options}
+        run = agent.ask(changed.get("given", LOG), **options)
+        return run.answer(changed.get("answer", True))
+
+    first = ask(dependent())
+    other = ask(dependent(**change.get("graph", {})), **{k: v for k, v in change.items() if k != "graph"})
+    assert other.executed[-1] == "node/1", "a live run takes nothing from others"
+    executed.clear()
+    own, foreign = first.effects[-1], other.effects[-1]
+    assert own.key != foreign.key or own.reads != foreign.reads, "their keys differ"
+    with pytest.raises(RunError, match="The replay diverges"):  # and so the one does not answer the other
+        other._row["options"]["tape"]["sources"] = [first.run_id]
+        other._derive("replay", {}, sources=[first.run_id])
+    assert not executed
+
+
+def test_memory_that_changed_since_reaches_no_fork_and_a_fork_leaves_it_alone(wb: Workbench) -> None:
+    agent = wb.record(KINDS["with_memory"].build(), "memory")
+    before = agent.ask(LOG).state["log"][0]  # other graphs of the workspace share its store
+    run = agent.ask({**LOG, "question": "Fen Mill"})
+    assert run.state["log"][0] == "Moss Mill", "the store lasts"
+    executed.clear()
+    assert run.replay().executed == [] and run.fork().executed == []
+    other = run.fork(at="learn/1", state={"question": "Lock Mill"})
+    assert executed == {"learn": 1}, "the log has the same length"
+    assert agent.ask(LOG).state["log"][0] == "Fen Mill", "what a fork learns stays its own"
+    assert other.state["log"][0] == "Moss Mill" and before != "Lock Mill"
+
+
+def test_what_a_fork_writes_to_the_store_is_read_by_its_later_nodes(wb: Workbench, monkeypatch: Any) -> None:
+    def write(state: Log, runtime: Runtime[Any]) -> Any:
+        runtime.store.put(("x",), "y", {"it": state["question"]})
+        return {"log": ["written"]}
+
+    def read(state: Log, runtime: Runtime[Any]) -> Any:
+        executed["read"] += 1
+        return {"answer": runtime.store.get(("x",), "y").value["it"]}
+
+    run = wb.record(line(("write", write), ("read", read)), "reads").ask(LOG)
+    executed.clear()
+    assert run.fork(input={**LOG, "question": "Fen Mill"}).state["answer"] == "Fen Mill"
+    assert executed == {"read": 1}, "it reads nothing of the state, but what was written"
+    keep = Recorder.keep
+
+    def die(self: Recorder, effect: Any) -> None:
+        if effect.at == "read/1:get/1":
+            raise OSError("killed")
+        keep(self, effect)
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="killed"):
+        patched.setattr(Recorder, "keep", die)
+        run.fork(input={**LOG, "question": "Lock Mill"})
+    assert wb.runs.list(1)[0].resume().state["answer"] == "Lock Mill"
+
+
+def test_edges_tasks_and_nodes_of_several_runs_come_from_the_tape(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["routed_by_a_model"].build(), "edge"), KINDS["routed_by_a_model"])
+    [way] = [effect for effect in run.effects if effect.kind == "edge"]
+    other = {"left": "right", "right": "left"}[way.value]
+    executed.clear()
+    fork = run.fork(at=way.at, result=other)
+    assert fork.state["log"] == ["first of Moss Mill", f"{other} of Moss Mill"]
+    assert executed == {other: 1, "finish": 1}
+    run = finished(wb.record(KINDS["tasks"].build(), "tasks"), KINDS["tasks"])
+    executed.clear()
+    fork = run.fork(answers=False)
+    assert executed == {"flow": 1, "grade": 1} and fork.state["grade"] == run.state["grade"] - 1
+    by_hand = run.fork(at="flow/1:write/1", result="Moss")
+    assert by_hand.state["essay"] == "Moss" and by_hand.state["grade"] == 4
+    agent = wb.record(KINDS["deferred"].build(), "graft")
+    first, second = agent.ask(LOG), agent.ask({**LOG, "question": "Fen Mill"})
+    executed.clear()
+    grafted = first.graft({"right": second})
+    assert "right of Fen Mill" in grafted.state["log"] and "left of Moss Mill" in grafted.state["log"]
+    assert executed == {"finish": 1} and set(grafted.options["tape"]["sources"]) == {first.run_id, second.run_id}
+    with pytest.raises(RunError, match="has no node 'middle'"):
+        first.graft({"middle": second})
+
+
+@tool
+def sure(query: str) -> str:
+    """Ask."""
+    return f"{query}: {interrupt(f'Is it {query}?')}"
+
+
+@task
+def approve(query: str) -> str:
+    return f"{query}: {interrupt(f'Is it {query}?')}"
+
+
+@entrypoint()
+def approving(queries: list[str]) -> str:
+    return " ".join(approve(query).result() for query in queries)
+
+
+def test_a_call_that_asked_runs_again_in_a_fork_with_another_answer(wb: Workbench) -> None:
+    calls = [{"name": "sure", "args": {"query": query}, "id": query} for query in "AB"]
+    ask = {"messages": [AIMessage("", tool_calls=calls)]}
+    for graph, given in ((line(("tools", ToolNode([sure])), schema=MessagesState), ask), (approving, ["A", "B"])):
+        run = wb.record(graph, "calls that ask").ask(given)
+        while run.status == "paused":
+            run.answer(run.questions[0].value.strip("Is it?"))
+        assert run.status == "done" and "A: A" in str(run.state) and "B: B" in str(run.state)
+        fork = run.fork(answers="no")
+        assert "A: no" in str(fork.state) and "B: no" in str(fork.state)
+        assert run.replay().state == run.state and fork.replay().state == fork.state
+
+
+class Streaming(Scripted):
+    def _stream(self, messages: Any, *_: Any, **__: Any) -> Iterator[ChatGenerationChunk]:
+        executed["model"] += 1
+        for word in ("Ann ", "Lee ", "built it."):
+            yield ChatGenerationChunk(message=AIMessageChunk(word))
+
+
+def streaming() -> Any:
+    model = Streaming()
+
+    def say(state: MessagesState) -> Any:
+        get_stream_writer()({"progress": 1})
+        return {"messages": [model.invoke(state["messages"])]}
+
+    return line(("say", say), schema=MessagesState)
+
+
+def test_a_model_that_a_node_streams_is_a_call_of_its_own(wb: Workbench) -> None:
+    model = Streaming()
+
+    def say(state: Log) -> Any:
+        return {"log": [chunk.text for chunk in model.stream(state["question"])]}
+
+    async def repeat(state: Log) -> Any:
+        return {"log": [chunk.text async for chunk in model.astream(state["log"][0])]}
+
+    wb.record(line(("say", say)), "before")
+    set_llm_cache(None)  # whoever sets another cache gets no second call
+    run = wb.record(lambda *_, **__: line(("say", say), ("repeat", repeat)), "streamed").ask(LOG)
+    assert [call["place"] for call in run.calls()] == ["say/1:model/1", "repeat/1:model/1"]
+    before = dict(executed)
+    fork = run.fork(at="repeat/1:model/1", result="By hand.")
+    assert fork.state["log"] == [*run.effects[1].value["log"], "By hand."] and dict(executed) == before
+
+
+@pytest.mark.parametrize("mode", ["updates", "values", "messages", "custom"])
+def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbench, mode: Any) -> None:
+    agent = wb.record(streaming(), f"streaming {mode}")
+    events = list(agent.start(SAID, stream_mode=mode).stream())
+    theirs = list(streaming().stream(SAID, stream_mode=mode))
+    assert len(events) == len(theirs)
+    if mode == "messages":
+        assert [chunk.content for chunk, _ in events] == [chunk.content for chunk, _ in theirs]
+    if mode == "custom":
+        assert events == theirs == [{"progress": 1}]
+    before = dict(executed)
+    [run] = agent.runs()
+    assert plain(list(run.replay().stream())) == plain(list(run.stream())) == plain(events)
+    assert dict(executed) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "decision", "message", "says"),
+    [
+        ("plain", "approve", "", "2 steps, approved: True"),
+        ("plain", "reject", "", "2 steps, approved: False"),
+        ("plain", "respond", "later", "2 steps, approved: later"),
+        ("inbox", "approve", "", "accept None"),
+        ("inbox", "respond", "shorter", "response shorter"),
+        ("inbox", "reject", "", "ignore None"),
+        ("middleware", "approve", "", "It says: Moss Mill was built by Ann Lee."),
+        ("middleware", "reject", "no", "with reason: no"),
+    ],
+)
+def test_a_decision_reaches_each_graph_in_its_own_shape(wb, kind, decision, message, says):
+    run = wb.record(KINDS[kind].build(), f"decided {kind}").ask(KINDS[kind].given)
+    parts = {"type": decision, **({"message": message} if message else {})}
+    run.answer_review({"decisions": [parts]})
+    text = run.messages[-1].text if run.messages else run.state.get("answer") or run.state["log"][-1]
+    assert says in text, text
+
+
+class Verdict(BaseModel):
+    """What a person says of a text."""
+
+    good: bool
+    note: str = "none"
+
+
+PEOPLE = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+APPROVAL = {"type": "tool_approval", "name": "search", "args": {"query": "Mill"}, "description": "Search?"}
+TWO = {"action_requests": [{"name": "a", "args": {"x": 1}}, {"name": "b", "args": {"y": 2}}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "filled", "answer"),
+    [
+        ("Good?", Verdict.model_json_schema(), {"good": True, "note": "fine"}, {"good": True, "note": "fine"}),
+        ("How many?", {"type": "integer"}, {"answer": 3}, 3),
+        ({"who": "author", "schema": PEOPLE, "name": "Ann"}, None, {"name": "Bea"}, {"name": "Bea"}),
+        (Verdict(good=False), None, {"good": True}, {"good": True, "note": "none"}),
+        (APPROVAL, None, {"query": "A"}, {"type": "edit", "edited_action": {"name": "search", "args": {"query": "A"}}}),
+        (
+            TWO, None, {"1 a": {"x": 5}},
+            {"decisions": [
+                {"type": "edit", "edited_action": {"name": "a", "args": {"x": 5}}},
+                {"type": "edit", "edited_action": {"name": "b", "args": {"y": 2}}},
+            ]},
+        ),
+    ],
+)  # fmt: skip
+def test_a_question_with_a_schema_is_a_form(value: Any, schema: Any, filled: Any, answer: Any) -> None:
+    question = Question("1", "ask/1", value, schema)
+    form = question.request["review_configs"][0]["args_schema"]
+    assert set(filled) <= set(form["properties"])
+    assert question.answer("edit", filled) == answer
+    with pytest.raises(InvalidAnswer, match="needs good"):
+        Question("1", "ask/1", "Good?", Verdict.model_json_schema()).answer("edit", {})
+
+
+def test_an_answer_that_does_not_fit_is_refused_and_the_run_waits_as_before(wb: Workbench) -> None:
+    node = lambda state: {"log": [str(interrupt("Good?", response_schema=Verdict))]}  # noqa: E731
+    run = wb.record(line(("ask", node)), "refused").ask(LOG)
+    with pytest.raises(InvalidAnswer, match=r"the run waits as before. \$.good: Input should be a valid boolean"):
+        run.answer({"good": "nonsense"})
+    assert run.status == "paused" and run.answer({"good": True}).state["log"] == ["good=True note='none'"]
+
+
+def test_a_form_is_filled_in_on_the_bench_and_what_is_missing_is_said(wb: Workbench) -> None:
+    def ask(state: Log) -> Any:
+        verdict = interrupt("Good?", response_schema=Verdict)
+        return {"log": [f"{verdict.good} {verdict.note}"]}
+
+    agent = wb.record(line(("ask", ask)), "form")
+    bench = GraphBench(agent)
+    bench._act(lambda: agent.ask(LOG))
+    assert bench.review.primary.disabled, "what is required is missing"
+    good, note = bench.review.form.children[0].children[1].children
+    good.children[1].value, note.children[1].value = True, "fine"
+    bench.review.primary.click()
+    assert bench.run and bench.run.state["log"] == ["True fine"], bench.status.value
+
+
+def test_a_pause_of_another_session_is_listed_and_says_which_cell_to_run(tmp_path: Path) -> None:
+    graph = KINDS["inbox"].build()
+    with Workbench.open(tmp_path / "w") as first:
+        run_id = first.record(graph, "lost").ask(LOG).run_id
+        done = finished(first.record(graph, "lost"), KINDS["inbox"])
+        state = done.state
+    with Workbench.open(tmp_path / "w") as second:
+        inbox = second.inbox()
+        assert "Write?" in inbox.list.html
+        inbox.list.press("approve", run_id)
+        assert "Run the cell with wb.record(..., name=&#x27;lost&#x27;)" in inbox.list.picture.html
+        inbox.list.press("open", run_id)
+        assert "recorded in another session" in inbox.below.children[0].graph.value
+        lost = second.run(done.run_id)
+        assert lost.state == state and lost.effects and len(second.runs.lines()) == 2
+        for again in (lost.replay, lost.fork, second.run(run_id).resume):
+            with pytest.raises(RunError, match="recorded in another session"):
+                again()
+        second.record(graph, "lost")
+        inbox.list.press("approve", run_id)
+        assert second.run(run_id).wait().state["log"] == ["accept None"]
+
+
+def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: Path) -> None:
+    shell = partial(workbench, tmp_path / "w")
+    assert shell("record", "tests.parts.record.graphs:inbox", json.dumps(LOG)).returncode == 3
+    [row] = json.loads(shell("runs", "--status", "paused", "--json").stdout)["runs"]
+    assert "response later" in shell("resume", row["run_id"], "--respond", "later").stdout
+    assert "not by --query" in shell("fork", row["run_id"], "--query", "x").stderr
+    edit = tmp_path / "edit.json"
+    edit.write_text('{"text": "Fen Mill"}')
+    asked = json.loads(shell("record", "tests.parts.record.graphs:inbox", json.dumps(LOG), "--json").stdout)
+    done = shell("resume", asked["run_id"], "--edit", str(edit), "--json")
+    assert json.loads(done.stdout)["state"]["log"] == ["edit {'action': 'write', 'args': {'text': 'Fen Mill'}}"]
+
+
+def test_a_sealed_run_is_replayed_and_forked_in_another_workspace(wb: Workbench, tmp_path: Path) -> None:
+    kind = KINDS["plain"]
+    run = finished(wb.record(kind.build(), "sealed"), kind)
+    path = run.export(tmp_path / "run.zip")
+    assert path.read_bytes() == run.export(tmp_path / "again.zip").read_bytes()
+    with Workbench.open(tmp_path / "elsewhere") as other:
+        agent = other.record(kind.build(), "sealed")
+        brought = agent.read_capsule(path)
+        executed.clear()
+        assert plain(brought.replay().state) == plain(run.state) and not executed
+        assert brought.fork(answers={"review": False}).state["answer"] == "2 steps, approved: False"
+        hostile = {"page": "", "effects": [{"kind": "node", "name": "first", "parts": {}, "value": "AA=="}]}
+        for damage in ({"run": 7}, {"tapes": [hostile]}, {}):
+            with zipfile.ZipFile(path) as archive:
+                contents = {**json.loads(archive.read("run.json")), **damage}
+            with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
+                archive.writestr("run.json" if damage else "other.json", json.dumps(contents))
+            with pytest.raises(CapsuleError, match="Nothing was brought in"):
+                agent.read_capsule(tmp_path / "bad.zip")
+        assert len(agent.runs()) == 3
+    with pytest.raises(CapsuleError, match="is paused"):
+        wb.record(kind.build(), "unsealed").ask(LOG).export(tmp_path / "paused.zip")
+
+
+def test_a_sealed_run_that_continues_a_thread_brings_its_beginning(wb: Workbench, tmp_path: Path) -> None:
+    agent = wb.record(KINDS["with_store"].build(), "sealed talk")
+    first = agent.ask({"messages": [("user", "one")]}, thread="t").export(tmp_path / "1.zip")
+    second = agent.ask({"messages": [("user", "two")]}, thread="t")
+    path = second.export(tmp_path / "2.zip")
+    agent.ask({"messages": [("user", "three")]}, thread="t")
+    assert path.read_bytes() == second.export(tmp_path / "again.zip").read_bytes()
+    with Workbench.open(tmp_path / "elsewhere") as other:
+        there = other.record(KINDS["with_store"].build(), "sealed talk")
+        executed.clear()
+        begun, run = there.read_capsule(first), there.read_capsule(path)
+        for sealed, messages in ((begun, 1), (run, 3)):
+            assert sealed.replay().messages[-1].content == f"{messages} messages so far" and not executed
+        fork = run.fork(input={"messages": [("user", "else")]})
+        assert [m.content for m in fork.messages][0::2] == ["one", "else"] and executed == {"chat": 1}
+        for sealed in there.runs():
+            other.runs.remove(sealed.run_id)
+        with there._saver.cursor() as cursor:
+            assert cursor.execute("SELECT count(*) FROM checkpoints").fetchone()[0] == 0
+
+
+def test_a_graph_is_named_counted_and_played_with_each_answer(wb, tmp_path, monkeypatch):
+    run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
+    first, last = run.calls()
+    assert (first["place"], first["role"]) == ("agent/1:model/1", "agent") and "Moss Mill" in str(first["messages"])
+    assert last["reply"] == "ai: It says: Moss Mill was built by Ann Lee."
+    assert wb.runs.costs(run.run_id)["tokens"] == run.calls().total()["tokens"] == 12
+    (tmp_path / "langgraph.json").write_text('{"graphs": {"mill": "tests.parts.record.graphs:plain"}}')
+    monkeypatch.chdir(tmp_path)
+    run = finished(wb.record("mill"), KINDS["plain"])
+    assert [fork.state["approved"] for fork in run.what_if("review", [False, "later"])] == [False, "later"]
+    with pytest.raises(RunError, match=r"'tide' is not in langgraph.json. Known: mill"):
+        wb.record("tide")
+
+    async def make(config: RunnableConfig) -> Any:
+        return KINDS["supervisor"].build()
+
+    with pytest.raises(GraphRecursionError):
+        wb.record(make, "made").ask(LOG, config={"recursion_limit": 2})
+    with pytest.raises(RunError, match=r"config has style. Known: configurable"):
+        wb.record(make, "made").ask(LOG, config={"style": "short"})
+    with pytest.raises(RunError, match="NoneType is not a compiled LangGraph graph"):
+        wb.record(lambda: None)
+
+
+@pytest.mark.parametrize("name", ["plain", "three_deep", "subgraph_called"])
+def test_a_question_that_is_asked_again_after_a_kill_takes_its_answer(tmp_path: Path, name: str) -> None:
+    kind = KINDS[name]
+    with Workbench.open(tmp_path) as wb:
+        agent = wb.record(kind.build(), name)
+        run = agent.ask(kind.given)
+        with agent._saver.cursor() as cursor:  # killed before LangGraph wrote that it waits
+            cursor.execute("DELETE FROM writes WHERE channel = '__interrupt__'")
+        agent.store.let_go(run.run_id, "interrupted")
+    with Workbench.open(tmp_path) as wb:
+        [run] = wb.record(kind.build(), name).runs()
+        with pytest.raises(NotPaused, match="Its process died; continue with `resume`"):
+            run.answer(True)
+        assert run.resume().answer(True).status == "done" and len(run.decisions) == 1
+        assert plain(run.replay().state) == plain(run.state)
+
+
+EXPORTS = json.loads(Path(__file__).with_name("traces.json").read_text("utf-8"))
+"""One question as four tools export it."""
+
+
+@pytest.mark.parametrize("tool", EXPORTS)
+def test_a_trace_is_a_run_that_is_seen_and_compared_and_never_replayed(wb, tmp_path: Path, tool):
+    path, content = tmp_path / "export.json", EXPORTS[tool]
+    path.write_text("\n".join(map(json.dumps, content)) if tool == "langfuse" else json.dumps(content))
+    [run] = wb.read_traces(path)
+    question = {"question": run.message, "answer": run.reply}
+    assert question == {"question": "Who built Moss Mill?", "answer": "Ann Lee."}, "a row of a set of questions"
+    assert run.input == {"question": "Who built Moss Mill?"} and "Ann Lee." in run.state.values()
+    frame = run.to_frame()
+    assert frame["tokens"].sum() == 42 and frame["seconds"].max() == 3
+    assert any(at.endswith(":chat gpt/1") for at in frame["at"])
+    assert wb.compare(run, run).parts is None and "svg" in run.timeline._repr_html_()
+    for again in (run.replay, lambda: run.fork(input={}), lambda: run.dag):
+        with pytest.raises(RunError, match="trace of another tool"):
+            again()
+
+
+BROKEN = [
+    "",
+    "no json",
+    "[]",
+    '{"a": 1}',
+    "[" * 100_000,
+    '{"start_time": 1, "context": 3, "attributes": {"llm": {"token_count": {"total": "many"}}}}',
+    '{"start_time": 1, "attributes": [{"key": "retrieval.documents.0.document.score", "value": {"stringValue": "x"}}]}',
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_what_is_no_trace_is_said(wb, tmp_path: Path, text):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(RunError, match=r"spans|JSON"):
+        wb.read_traces(tmp_path / "x.json")
+
+
+def test_the_tables_of_the_store_are_those_of_langgraph() -> None:
+    def look(database: sqlite3.Connection) -> list[Any]:
+        columns = "SELECT name, type, pk FROM pragma_table_info('store')"
+        queries = (columns, "SELECT max(v) FROM store_migrations", "SELECT name FROM sqlite_master ORDER BY name")
+        return [database.execute(query).fetchall() for query in queries]
+
+    with closing(sqlite3.connect(":memory:")) as own, closing(sqlite3.connect(":memory:")) as theirs:
+        own.executescript(TABLES)
+        SqliteStore(theirs).setup()
+        assert look(own) == look(theirs)

@@ -1,7 +1,5 @@
 """Kills -9 over recorded graphs of every kind, and a long life in one process."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

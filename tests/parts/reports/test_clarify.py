@@ -1,7 +1,5 @@
 """What a report's question leaves open: found by rules, asked or assumed, said in the query, stated in the plan."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,7 +9,7 @@ import pytest
 
 from tests import handmade
 from tests.servers import Reply, scripted_server
-from tests.shelves import CORE
+from tests.shelves import CORE, CORPORA
 from tests.test_retrieval_graph import desk, step
 from workbench.errors import InvalidAnswer
 from workbench.graphs.route import read_question
@@ -27,27 +25,14 @@ from workbench.views.render import display_data
 from workbench.views.review import why
 
 H78, H18 = "Harbour (year 1978)", "Harbour (year 2018)"
-ROWS = [
-    {"id": "h1", "type": "Play", "title": "Harbour", "year": 1978, "authors": ["Ida Brandt"],
-     "text": "Harbour is a play. Two sailors wait for a ship."},
-    {"id": "h2", "type": "Play", "title": "Harbour", "year": 2018, "authors": ["Ole Lund"],
-     "text": "Harbour is a play. A customs officer meets her brother."},
-    {"id": "g", "type": "Play", "title": "灯塔", "year": 1994, "authors": ["沈望"],
-     "text": "《灯塔》是一部话剧，讲守塔人的一生。"},
-    {"id": "g2", "type": "Play", "title": "灯塔", "year": 2012, "authors": ["李海"],
-     "text": "《灯塔》是一部话剧，讲渔村的风暴。"},
-    {"id": "k", "type": "Play", "title": "Kiln", "year": 2001, "authors": ["Mei Lan"],
-     "text": "Kiln is about potters."},
-]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     folder = tmp_path_factory.mktemp("clarify")
-    (folder / "plays.jsonl").write_text("\n".join(json.dumps(r, ensure_ascii=False) for r in ROWS), "utf-8")
     (folder / "tea.md").write_text("# Tea\n\nOolong tea is partly oxidised.\n", "utf-8")
     with Workbench.open(folder / "w", **CORE) as opened:
-        opened.add_knowledge("plays", [folder / "plays.jsonl"])
+        opened.add_knowledge("plays", [CORPORA / "plays.jsonl"])
         opened.add_knowledge("notes", [folder / "tea.md"])
         yield opened
 

@@ -1,7 +1,5 @@
 """An update of a report writes only the sections whose evidence changed."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A report: planned and searched as any question, written section by section, every sentence with its source."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -14,7 +12,7 @@ import pytest
 from tests.harbour import harbour
 from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import passages, responder, role_of
-from tests.shelves import workbench
+from tests.shelves import jsonl, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
 from workbench.models.chat import close_chat_model, open_chat_model
@@ -120,8 +118,7 @@ def test_two_sources_of_one_title_that_differ_are_both_named(wb, tmp_path):
     rows = [{"id": i, "title": "Salt Mill", "year": year, "text": text} for i, year, text in (
         ("a", 1853, "Salt Mill is a mill on the Aire."), ("b", 1855, "Salt Mill is a large mill in Saltaire."),
     )]  # fmt: skip
-    (tmp_path / "mills.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    wb.add_knowledge("mills", [tmp_path / "mills.jsonl"])
+    wb.add_knowledge("mills", [jsonl(tmp_path / "mills.jsonl", rows)])
     report = wb.report("Salt Mill: place", kb="mills", cached=False, review=[]).report
     while report.run.status == "paused":
         report = report.run.approve().report

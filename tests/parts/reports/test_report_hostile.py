@@ -1,7 +1,5 @@
 """Whole reports by a model that misbehaves: nothing of it stands in them unmarked, and their structure is their own."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -13,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from tests.cases import HERE
 from tests.harbour import TITLES, TOPIC, harbour, prompt_of, title_of, writes
 from tests.servers import Reply, ScriptedServer, scripted_server
-from tests.shelves import CORE
+from tests.shelves import CORE, jsonl
 from workbench.errors import RunError, WorkbenchError
 from workbench.parts.reports.writer import _plain
 from workbench.session import Workbench
@@ -67,23 +66,8 @@ def whole(report: Any) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029]", report.text)
 
 
-MARKED = {
-    "a source that is not there": ("It was built by giants [99]. It is old [1][98].", ["giants", "old"]),
-    "a quotation": ("The keeper says “it will outlive us all, my friends” [1].", ["my friends"]),
-    "figures": ("It has 91,234 rivets [1]. It was built in 1877 [1].", ["rivets", "1877"]),
-    "no word of it": ("Pirates own it [1].", ["Pirates"]),
-    "a script": ("<script>alert(7)</script> It is [x](javascript:alert(7)) red [1].", ["alert"]),
-    "a script in a script": ("<scr<script>ipt>alert(7)\n\nPirates own it [1].", ["alert", "Pirates"]),
-    "a comment without end": (f"<!-- pirates\n\n{TRUE}", ["pirates"]),
-    "a terminal": ("\x1b[31mPirates\x1b[0m own \u202egnp.exe \x9b2J [1].", ["Pirates"]),
-    "headings in a list": ("- ## Pirates own it [1].\n- > # Trolls [1].\n- 1. Dragons own it [1].", ["Dragons"]),
-    "a heading that code was": (
-        "It is red [1].\n\n1. ## Pirates [1]\n\n        ## Trolls\n        Dragons own it [1].",
-        ["Dragons"],
-    ),
-    "a target for every mark": (f"[1]: pirates.example\n\n{TRUE}", ["pirates"]),
-    "references": (f"{TRUE}\n\n## References\n\n[1] *Pirates*, a press\n\n[2]: http://trolls.example", ["Pirates"]),
-}
+MARKED = json.loads((HERE / "marked.json").read_text("utf-8"))
+"""What a model brings in -> what it writes, and words that are to be marked."""
 
 
 @pytest.mark.parametrize("case", MARKED)
@@ -228,8 +212,7 @@ def test_titles_and_fields_are_no_markup_in_a_table_a_list_and_a_section(session
     titles = ["Salt <img src=x> Mill [9]", "Moss [x](javascript:alert(3)) Mill"]
     if "mills" not in session.knowledge.names():
         rows = [{"title": t, "owner": "<b>Ann</b>", "year": 1853, "text": f"Mill {n}."} for n, t in enumerate(titles)]
-        (tmp_path / "mills.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        session.add_knowledge("mills", [tmp_path / "mills.jsonl"])
+        session.add_knowledge("mills", [jsonl(tmp_path / "mills.jsonl", rows)])
     report = session.report(topic.format(*titles), kb="mills", cached=False, models={"writer": "rules"}).report
     assert not read(report.text)[1] and "[9]" not in report.text.replace("\\[9\\]", "")
     assert report.text.count("\\<b\\>Ann") >= 3

@@ -1,7 +1,5 @@
 """A report outside: references and pages that run nothing, and its outline as a widget."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator
@@ -9,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from bs4 import BeautifulSoup
 
+from tests.cases import HERE
 from tests.harbour import harbour
 from tests.test_widgets import field, panel
 from workbench.errors import MissingExtra
@@ -124,31 +123,7 @@ def test_without_its_library_the_install_line_is_told(monkeypatch):
         references(SOURCES, "apa")
 
 
-BODY = """# {title}
-
-What was asked, and what was found [1].
-
-## Introduction
-
-A statement [1][2], another [9], and `[1]` as code; 茶馆 *em* **strong** ~~gone~~ <https://example.org>.
-
-1. one
-2. two
-
-> said so [2]
-"""
-APPENDIX = """## Appendix
-
-| Check | Share |
-|---|---:|
-| Statements [1] | 100 % |
-
-```
-@book{{ref1, <b> $x$}}
-```
-
-{hostile}
-"""
+BODY, APPENDIX = ((HERE / "report" / name).read_text("utf-8") for name in ("body.md", "appendix.md"))
 REPORT = (
     f"Tea {EVIL}",
     "en",

@@ -1,7 +1,5 @@
 """The factories of langgraph.json: as a LangGraph server loads them, and by its own client from the real server."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import json

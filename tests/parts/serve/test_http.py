@@ -1,7 +1,5 @@
 """The workspace over HTTP, in this process and from a real server; a run as spans and counters for those who watch."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """The workspace as tools for other agents, used by a real client of the protocol, in memory and as a process."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys
