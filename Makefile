@@ -15,8 +15,8 @@ WORKERS ?= 2
 # nbval loads grammars for five seconds in every process: only where notebooks are run.
 PYTEST = $(BIN)/python -m pytest --all -p no:nbval -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0
 # Tests of one part each that end within seconds.
-FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture corpus labels \
-    names properties readme retrieval_graph show store tools))
+FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture labels names \
+    properties readme retrieval_graph show store tools))
 # The files that hold graph nodes: 9 of 10 branches of each are walked by the tests.
 NODES := $(addprefix workbench/graphs/,$(addsuffix .py,conversation route retrieval planner plan model_plan roles \
     generate review execute reflect needs merge enrich))
