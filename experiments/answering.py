@@ -8,8 +8,9 @@ seconds. Half of the questions, by a hash of their id, fit; the other half repor
 ``workbench/language/quoting.json`` from nothing but the fit half, and the same bytes each time. A question whose
 answer is yes or no has no gold string and is left out.
 
-Every answerable question is also asked without its gold documents, so that nothing answers it: those, and the
-unanswerable ones of MTRAG-UN, should be *unsure*.
+Every answerable question is also asked without its gold documents, so that nothing answers it, and a quarter as many
+questions of the other sets, in the language of this one, are asked of its corpus: those, and the unanswerable ones of
+MTRAG-UN, should be *unsure*.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from workbench.language.answer import judge, write
 from workbench.language.question import read
 from workbench.ports import KnowledgeBase
 from workbench.session import Workbench
-from workbench.text import CJK, STOP_WORDS, fold, sentences, stem, terms
+from workbench.text import CJK, STOP_WORDS, detect_language, fold, sentences, stem, terms
 
 SURE = ("fields", "quotation")
 AGENT = "fusion_agent:retrieve_only"
@@ -150,28 +151,59 @@ def questions_of(data: Path, chosen: QuestionSet, limit: int) -> list[dict[str, 
     return [*halves[0], *halves[1]]
 
 
+def rows_by_set(data: Path, limit: int) -> dict[str, list[dict[str, Any]]]:
+    """Return the questions of every set."""
+    return {chosen.name: questions_of(data, chosen, limit) for chosen in SETS}
+
+
+def of_other_sets(
+    rows: Mapping[str, Sequence[dict[str, Any]]], chosen: QuestionSet, limit: int
+) -> list[dict[str, Any]]:
+    """Return questions of sets over other corpora in the language of this set's, as many of each half."""
+    [language] = Counter(
+        detect_language(row["question"]) for row in rows[chosen.name]
+    ).most_common(1)
+    others = [
+        {**row, "id": f"{other.name}/{row['id']}", "gold": [], "answerability": "UNANSWERABLE"}
+        for other in SETS
+        if other.folder != chosen.folder
+        for row in rows[other.name]
+        if detect_language(row["question"]) == language[0]
+    ]
+    others.sort(key=lambda row: row["digest"])
+    return [
+        row
+        for fits in (True, False)
+        for row in [row for row in others if row["fits"] is fits][: limit // 8]
+    ]
+
+
+def indexed(wb: Workbench, data: Path, work: Path, chosen: QuestionSet) -> None:
+    """Index the corpus of a set, where that is not done yet."""
+    if chosen.base in wb.knowledge.names():
+        return
+    corpus = [
+        {
+            "id": line.get("id") or line["doc_id"],
+            "title": line.get("title", ""),
+            "text": line["text"],
+        }
+        for line in lines_of(data / chosen.folder / chosen.corpus)
+        if line.get("lang", "") == chosen.corpus_language
+    ]
+    path = work / f"{chosen.base}.corpus.jsonl"
+    path.write_text(
+        "\n".join(json.dumps(line, ensure_ascii=False) for line in corpus), encoding="utf-8"
+    )
+    wb.add_knowledge(chosen.base, [path])
+
+
 def gathered(
-    wb: Workbench, data: Path, work: Path, chosen: QuestionSet, limit: int
+    wb: Workbench, work: Path, chosen: QuestionSet, rows: Sequence[dict[str, Any]]
 ) -> list[Case]:
-    """Return the cases of a set; index and retrieve what ``work`` does not hold yet."""
-    if chosen.base not in wb.knowledge.names():
-        corpus = [
-            {
-                "id": line.get("id") or line["doc_id"],
-                "title": line.get("title", ""),
-                "text": line["text"],
-            }
-            for line in lines_of(data / chosen.folder / chosen.corpus)
-            if line.get("lang", "") == chosen.corpus_language
-        ]
-        path = work / f"{chosen.base}.corpus.jsonl"
-        path.write_text(
-            "\n".join(json.dumps(line, ensure_ascii=False) for line in corpus), encoding="utf-8"
-        )
-        wb.add_knowledge(chosen.base, [path])
+    """Return the cases of these questions over the corpus of a set; retrieve what ``work`` does not hold yet."""
     cached = work / f"{chosen.name}.evidence.jsonl"
     evidence = {row["id"]: row["results"] for row in lines_of(cached)} if cached.exists() else {}
-    rows = questions_of(data, chosen, limit)
     agent = wb.agents.get(f"{chosen.base}:{AGENT}")
     with cached.open("a", encoding="utf-8") as file:
         for row in rows:
@@ -353,8 +385,10 @@ def without_gold(case: Case) -> Case:
     return case._replace(results=kept, answerability="UNANSWERABLE")
 
 
-def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> Iterator[str]:
-    """Yield one line per writer for one set."""
+def report(
+    cases: Sequence[Case], others: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase
+) -> Iterator[str]:
+    """Yield one line per writer for one set; ``others`` are questions of other sets."""
     answerable = [case for case in cases if case.answerability in ("ANSWERABLE", "PARTIAL")]
     unanswerable = [case for case in cases if case.answerability == "UNANSWERABLE"]
     unanswerable += [without_gold(case) for case in answerable if case.gold]
@@ -372,10 +406,14 @@ def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> I
         )
         line += f"  denials {scores.denials}  ms {1000 * scores.seconds / max(1, len(answerable)):.0f}  ({kinds})"
         if name not in BASELINES and unanswerable:
-            sure = [
-                writer(case.question, case.results, base).kind in SURE for case in unanswerable
-            ]
-            line += f"  unsure {100 * np.mean(scores.unsure):.0f} %, sure without gold {100 * np.mean(sure):.0f} %"
+            sure, elsewhere = (
+                100 * np.mean([writer(c.question, c.results, base).kind in SURE for c in asked])
+                for asked in (unanswerable, others)
+            )
+            line += (
+                f"  unsure {100 * np.mean(scores.unsure):.0f} %, sure without gold {sure:.0f} %"
+            )
+            line += f", of another corpus {elsewhere:.0f} %"
         yield line
 
 
@@ -563,17 +601,25 @@ def main() -> None:
     args.work.mkdir(parents=True, exist_ok=True)
     chosen_sets = [chosen for chosen in SETS if chosen.name in args.sets]
     with Workbench.open(args.work) as wb:
-        cases = {
-            chosen.name: gathered(wb, args.data, args.work, chosen, args.limit)
-            for chosen in chosen_sets
-        }
+        rows = rows_by_set(args.data, args.limit)
+        cases = dict[str, list[Case]]()
+        others = dict[str, list[Case]]()
+        for chosen in chosen_sets:
+            indexed(wb, args.data, args.work, chosen)
+            cases[chosen.name] = gathered(wb, args.work, chosen, rows[chosen.name])
+            foreign = of_other_sets(rows, chosen, args.limit)
+            others[chosen.name] = gathered(wb, args.work, chosen, foreign)
         if args.fit:
-            write_fit(wb, chosen_sets, cases)
+            write_fit(wb, chosen_sets, {name: [*cases[name], *others[name]] for name in cases})
             return
         for chosen in chosen_sets:
             base = wb.knowledge.get(chosen.base)
-            reported = [case for case in cases[chosen.name] if case.fits is (args.half == "fit")]
-            for line in report(reported, chosen, base):
+            fits = args.half == "fit"
+            reported, foreign = (
+                [case for case in of_set[chosen.name] if case.fits is fits]
+                for of_set in (cases, others)
+            )
+            for line in report(reported, foreign, chosen, base):
                 sys.stdout.write(f"{line}\n")
                 sys.stdout.flush()
 

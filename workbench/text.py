@@ -22,6 +22,9 @@ _KINDS = """1e-3 mg|1 g gram 克|1e3 kg kilo kilogram 公斤 千克|1e6 t ton to
 1 byte|1e3 kb|1e6 mb|1e9 gb|1e12 tb
 1e-3 ms|1 s sec second 秒|60 min minute 分钟 分|3600 h hr hour 小时|86400 day 天|604800 week 周
 1e-3 mm 毫米|1e-2 cm 厘米|1 m meter metre 米|1e3 km kilometer kilometre 公里 千米|1609.344 mile
+1 m2 m² 平方米|1e4 ha hectare 公顷|1e6 km2 km² 平方公里
+1e-3 ml 毫升|1 litre liter 升
+1e3 kw 千瓦|1e6 mw 兆瓦
 1 month 个月 月|12 year 年
 1 元 块 人民币 yuan cny rmb ¥
 1 $ us$ usd dollar 美元

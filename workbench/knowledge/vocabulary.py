@@ -70,7 +70,8 @@ class FieldMeaning(NamedTuple):
     category: bool = False
 
 
-_UNITS = "eur|usd|gbp|cny|kg|g|km|m|cm|mm|ms|s|min|h|kw|w|mw|kb|mb|gb|hz|khz|pct"
+_CURRENCIES = "eur|usd|gbp|cny"
+_UNITS = f"{_CURRENCIES}|kg|g|km2|m2|ha|km|m|cm|mm|ml|ms|s|min|h|kw|w|mw|kb|mb|gb|hz|khz|pct"
 _GENERAL: Json = json.loads(
     files("workbench.knowledge").joinpath("words.json").read_text("utf-8")
 )
@@ -251,8 +252,8 @@ def beside(paths: Iterable[Path]) -> Path | None:
 def unit_in(name: str) -> tuple[str, str]:
     """Return the name of a field without the unit in it, and the unit.
 
-    >>> unit_in("预算(万元)"), unit_in("功率kW"), unit_in("cost_eur"), unit_in("team_a")
-    (('预算', '万元'), ('功率', 'kW'), ('cost', 'EUR'), ('team_a', ''))
+    >>> unit_in("预算(万元)"), unit_in("功率kW"), unit_in("cost_eur"), unit_in("area_km2"), unit_in("team_a")
+    (('预算', '万元'), ('功率', 'kW'), ('cost', 'EUR'), ('area', 'km2'), ('team_a', ''))
     """
     patterns = (
         r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]",
@@ -263,7 +264,7 @@ def unit_in(name: str) -> tuple[str, str]:
     if not match:
         return name, ""
     unit = match[2]
-    return match[1], unit.upper() if len(unit) == 3 and unit.isascii() else unit
+    return match[1], unit.upper() if re.fullmatch(_CURRENCIES, unit) else unit
 
 
 @cache

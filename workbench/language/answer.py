@@ -29,10 +29,10 @@ from workbench.language.quoting import (
     split_sentences,
 )
 from workbench.language.quoting import weights as fitted
-from workbench.language.words import pattern
+from workbench.language.words import fields_by_name, pattern, shown
 from workbench.ports import Bases, Field
 from workbench.state import Citation, Data, Evidence, Json, NameRead, Question, RetrievalResult
-from workbench.text import CJK, content_stems, fold, stems
+from workbench.text import CJK, content_stems, fold, mentions, stems
 
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
@@ -161,7 +161,8 @@ def write(
     """Write the answer of a judgement with its citations, and what of the question was not applied."""
     zh = question["language"] == "zh"
     text = judgement.text
-    if ignored := list(dict.fromkeys([*question["not_applied"], *judgement.not_applied])):
+    ignored = list(dict.fromkeys([*question["not_applied"], *judgement.not_applied]))
+    if ignored and judgement.kind != "asks":
         phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in ignored)
         heading, _, listed = text.partition("\n")
         # a list is longer than what was asked for: it is read before
@@ -215,7 +216,7 @@ def is_about(name: NameRead, results: Evidence) -> bool:
             return True
         values = " / ".join(map(str, (metadata.get("fields") or {}).values()))
         text = fold(f"{metadata.get('title') or ''} {result['evidence']} {values}")
-        if any(writing in text for writing in writings):
+        if any(mentions(text, writing) for writing in writings):
             return True
     return False
 
@@ -257,7 +258,8 @@ def _related(fields: FieldsWriter) -> set[str]:
     return {
         doc_id
         for doc_id, text in texts.items()
-        if any(name in text for name in names) or plain_title(documents[doc_id].title) in leads
+        if any(mentions(text, name) for name in names)
+        or mentions(leads, plain_title(documents[doc_id].title))
     }
 
 
@@ -392,7 +394,18 @@ def left_open(question: Question, bases: Bases, history: Sequence[Data]) -> Open
     """
     if pronoun := None if history else _PRONOUN.match(question["text"]):
         return Open([], next(filter(None, pronoun.groups())))
-    return name_left_open(question["text"], bases)
+    return _order_left_open(question, bases) or name_left_open(question["text"], bases)
+
+
+def _order_left_open(question: Question, bases: Bases) -> Open | None:
+    """Return the fields of numbers that "the largest" may be of, where the question says nothing else."""
+    text = fold(question["text"])
+    matches = (pattern(f"order.{name}").search(text) for name in ("most", "least"))
+    words = [match[0] for match in matches if match and match[0] in question["not_applied"]]
+    numbers = [field for field in fields_by_name(bases).values() if field["type"] == "number"]
+    if len(numbers) < 2 or not words or not {*question["words"]} <= {*words[0].split()}:
+        return None
+    return Open([Reading(shown(field, question["language"]), "") for field in numbers], words[0])
 
 
 def name_left_open(question: str, bases: Bases) -> Open | None:

@@ -443,8 +443,8 @@ class _Number(NamedTuple):
 def read_numbers(text: str) -> list[NumberSpan]:
     """Return the numbers of a text in its order, without dates, limits and labels ("chapter 3").
 
-    >>> [span[2:6] for span in read_numbers("over 3 million eur, 不到一百万, between 5 and 7 kg, 10人以上")]
-    [(3000000.0, None, 'gt', 'eur'), (None, 1000000.0, 'lt', ''), (5.0, 7.0, 'between', 'kg'), (10.0, None, 'ge', '人')]
+    >>> [span[2:6] for span in read_numbers("over a million eur, 不到一百万, between 5 and 7 kg, 10人以上")]
+    [(1000000.0, None, 'gt', 'eur'), (None, 1000000.0, 'lt', ''), (5.0, 7.0, 'between', 'kg'), (10.0, None, 'ge', '人')]
     """
     taken = [(span.start, span.end) for span in read_dates(text)] + [
         match.span() for match in _LIMIT.finditer(text)
@@ -456,6 +456,7 @@ def read_numbers(text: str) -> list[NumberSpan]:
         r"\b(?:about|around|approximately|roughly|nearly|almost) |(?<!\w)~|[大将]?[约近](?=\d)|左右|上下",
         "≈",
     )
+    draft.rewrite(rf"\ban?(?= {SCALE})(?<!half a)", "1")
     draft.rewrite(_NUMBER, _number)
     return [
         _number_span(phrase)

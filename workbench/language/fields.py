@@ -250,6 +250,8 @@ class FieldsWriter:
         if self.language == "zh" and words:
             return words[0]
         text = self.called(value) if field["type"] == "name" else value
+        if field["type"] == "number" and text.isdecimal():
+            text = f"{int(text):,}"
         if field["unit"] and re.fullmatch(r"[\d.,]+", text):
             return f"{text}{self.say('' if field['unit'] == '%' else ' ', '')}{field['unit']}"
         return text

@@ -243,7 +243,7 @@ def made_title(text: str) -> str:
     >>> made_title("Hello there. More.")
     'Hello there.'
     """
-    return sentences(text)[0][:80]
+    return sentences(text.lstrip("-# "))[0][:80]
 
 
 def chunks(text: str, limit: int, title: str = "") -> list[str]:
@@ -618,10 +618,11 @@ def _document(record: Any, path: Path) -> Document:
         ),
         "",
     )
-    text = text or card(fields) or str(record.get("title") or "").strip()
+    title = str(record.get("title") or "").strip()
+    text = text or card(title, fields) or title
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
-    title = str(record.get("title") or "").strip() or made_title(text)
+    title = title or made_title(text)
     doc_id = record.get(
         "id",
         f"{path.name.split('.')[0]}-{hashlib.sha256((title + text).encode()).hexdigest()[:10]}",
@@ -645,13 +646,19 @@ def _document(record: Any, path: Path) -> Document:
     )
 
 
-def card(fields: Data) -> str:
-    """Return the text of a record that has none: its fields in one sentence, whatever is in one another.
+def card(title: str, fields: Data) -> str:
+    r"""Return the text of a record that has none: a line for each field, then what is written in sentences.
 
-    >>> card({"name": "Mara", "topics": ["tea", "bees"], "home": {"city": "Oslo"}})
-    'name: Mara; topics: tea, bees; home city: Oslo'
+    >>> card("Mara", {"name": "Mara", "topics": ["tea", "bees"], "home": {"city": "Oslo"}})
+    '- topics: tea, bees\n- home city: Oslo'
+    >>> card("Kruger", {"size": 19485, "notes": "Home to lions. Malaria is rare."})
+    '- size: 19485\n\n# notes\n\nHome to lions. Malaria is rare.'
     """
-    return "; ".join(f"{name}: {value}" for name, value in _flat("", fields))
+    lines = [(name, value) for name, value in _flat("", fields) if value != title]
+    prose = {name: value for name, value in lines if len(sentences(value)) > 1}
+    short = "\n".join(f"- {name}: {value}" for name, value in lines if name not in prose)
+    sections = (f"# {name}\n\n{value}" for name, value in prose.items())
+    return "\n\n".join(filter(None, [short, *sections]))
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
