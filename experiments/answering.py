@@ -23,7 +23,7 @@ import math
 import re
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -422,12 +422,12 @@ def report(
 STEPS = {
     "repeated": (5.0, 0.0, 2.5, 7.5),
     "fresh": (6.0, 0.0, 3.0, 9.0),
-    "share": (0.4, 0.25, 0.55),
+    "share": (0.4, 0.25, 0.5, 0.6, 0.7),
 }
 """What each constant between sentences may be. The first stands unless another is better by ``BETTER``."""
 BETTER, ROUNDS = 0.001, 2
-SURE_WITHOUT_GOLD = 0.15
-"""So many of the unanswerable questions of the fit half may be called answered."""
+WORD = 0.0005
+"""What a word of an answer costs of its quality: of two answers that hold the gold string the shorter is better."""
 
 
 class Seen(NamedTuple):
@@ -500,9 +500,9 @@ def steps_fitted(rows: Sequence[Seen], signals: Mapping[str, float]) -> dict[str
     def gain(tried: Mapping[str, float]) -> float:
         by_set: dict[str, list[float]] = {}
         for seen in rows:
-            by_set.setdefault(seen.case.set_name, []).append(
-                chosen_by(seen, {**signals, **tried})[1]
-            )
+            chosen, value = chosen_by(seen, {**signals, **tried})
+            words = length(printed([seen.reader.pool[row] for row in chosen]))
+            by_set.setdefault(seen.case.set_name, []).append(value - WORD * words)
         return float(np.mean([np.mean(values) for values in by_set.values()]))
 
     best = gain(steps)
@@ -517,17 +517,21 @@ def steps_fitted(rows: Sequence[Seen], signals: Mapping[str, float]) -> dict[str
 def answers_fitted(
     rows: Sequence[Seen], unanswerable: Sequence[Seen], model: Mapping[str, float]
 ) -> tuple[dict[str, float], float]:
-    """Return the weights of the probability that quotes answer, and from which on they are called an answer."""
-    positive = [
-        seen.reader.together(chosen)
+    """Return the weights of the probability that quotes answer, and from which on they are called an answer.
+
+    There as many right answers are called so as possible, and as few others: the mean over the sets decides.
+    """
+    judged = [
+        (seen, chosen, True)
         for seen in rows
         for chosen, value in [chosen_by(seen, model)]
         if value >= 0.5
     ]
-    negative = [seen.reader.together(seen.reader.choose(model)) for seen in unanswerable]
-    names = list(positive[0])
-    values = np.array([[one[name] for name in names] for one in [*positive, *negative]])
-    labels = np.array([1.0] * len(positive) + [0.0] * len(negative))
+    judged += [(seen, seen.reader.choose(model), False) for seen in unanswerable]
+    signals = [seen.reader.together(chosen) for seen, chosen, _ in judged]
+    names = list(signals[0])
+    values = np.array([[signal[name] for name in names] for signal in signals])
+    labels = np.array([float(right) for *_, right in judged])
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         scores = values @ weights
@@ -538,10 +542,20 @@ def answers_fitted(
 
     found = minimize(loss, np.zeros(len(names)), jac=True).x
     probabilities = 1 / (1 + np.exp(-values @ found))
-    sure = float(np.quantile(probabilities[labels == 0], 1 - SURE_WITHOUT_GOLD))
+    groups = defaultdict[tuple[str, bool], list[float]](list)
+    for (seen, _, right), probability in zip(judged, probabilities, strict=True):
+        groups[seen.case.set_name, right].append(probability)
+
+    def called_rightly(sure: float) -> float:
+        shares = [
+            np.mean((np.array(group) >= sure) == right) for (_, right), group in groups.items()
+        ]
+        return float(np.mean(shares))
+
+    sure = max(np.round(np.unique(probabilities), 3), key=called_rightly)
     return {
         name: round(float(weight), 3) for name, weight in zip(names, found, strict=True)
-    }, round(sure, 3)
+    }, float(sure)
 
 
 def fit(rows: Sequence[Seen], unanswerable: Sequence[Seen]) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from workbench.language.citing import cite, marked_each, spaced
+from workbench.language.dates_and_numbers import read_dates
 from workbench.language.fields import Document, FieldsWriter
 from workbench.language.followup import asks_for_more
-from workbench.language.names import bare
+from workbench.language.names import bare, blotted
 from workbench.language.quoting import (
     Quotes,
     Sentence,
@@ -115,7 +116,12 @@ def judge(
     unsaid = (
         empty_list or (chooses and question["not_applied"]) or (unknown and question["fields"])
     )
-    says = chosen.sure and not unsaid and _says_words(question, chosen.quotes, bases)
+    says = (
+        chosen.sure
+        and not unsaid
+        and _says_kind(question, chosen.quotes)
+        and _says_words(question, chosen.quotes, bases)
+    )
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
     if not quotes:
@@ -315,6 +321,21 @@ def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) ->
     texts = [f"{quote.title}. {quote.text}" for quote in quotes]
     rows = bases[0].words(words, texts)["texts"]
     return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR
+
+
+def _says_kind(question: Question, quotes: Sequence[Sentence]) -> bool:
+    """Return True where a date, or a number that is no date, is quoted if one is asked for."""
+    texts = [quote.text.lower() for quote in quotes]
+    if question["answer_type"] == "date":
+        return any(map(pattern("answers.has_date").search, texts))
+    if question["answer_type"] == "number":
+        spans = [[(span.start, span.end) for span in read_dates(text)] for text in texts]
+        # a duration may be said by two dates
+        return any(
+            len(dates) > 1 or pattern("answers.has_number").search(blotted(text, dates))
+            for text, dates in zip(texts, spans, strict=True)
+        )
+    return True
 
 
 def _unclear(fields: FieldsWriter) -> str:

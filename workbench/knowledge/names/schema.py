@@ -283,9 +283,10 @@ def _unfit(condition: Condition, kind: str) -> KnowledgeError:
 
 _SIGNS = {"eq": "=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 _HAVING = "SELECT doc_id FROM facts WHERE field = ?"
+_PROSE = f"length(value) > {_SHORT} OR value GLOB '*[。！？]*' OR value GLOB '* * * * *.'"
 _FIELDS = (
     "SELECT field, count(DISTINCT doc_id), count(*), count(DISTINCT key), count(number), count(day), "
-    f"sum(length(value) > {_SHORT}), min(number), max(number), min(day), max(day) FROM facts GROUP BY field"
+    f"sum({_PROSE}), min(number), max(number), min(day), max(day) FROM facts GROUP BY field"
 )
 _FREQUENT = (
     "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY count(*) DESC, 1 LIMIT ?"
