@@ -298,14 +298,14 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     assert "director = same" in text(page.working.answer), "a row of equal values"
     said = text(page.working.node)
     executed = [entry for entry in asked.log if entry["node"] == "executor"]
-    assert said.startswith("run the steps 1.") and f" {len(executed)}. " in said and "kb_prefix film" in said
+    assert said.startswith("execute 1.") and f" {len(executed)}. " in said and "kb_prefix film" in said
     record = asked.records[0]
     lanes = page.working.timeline.picture.rows
     step = f"{record['step_id']}/1"
     assert [*lanes].index(step) == [*lanes].index("executor") + 1 and "padding-left:28px" in lanes[step], "nested"
     inside = [row["name"] for row in asked.timeline().data if row["kind"] == "sub_step" and row["inside"] == "executor"]
     assert inside and '<text x="36"' in asked.timeline().markup
-    assert all(word in text(page.working.path) for word in ("the way that this run took", "search", "run the steps"))
+    assert all(word in text(page.working.path) for word in ("the way that this run took", "retrieval", "execute"))
     page.working.timeline.press("choose", step)
     said = text(page.working.node)
     assert record["tool"] in said and f"top_k {record['raw_input']['top_k']}" in said

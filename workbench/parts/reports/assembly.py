@@ -139,6 +139,7 @@ class _Assembly:
             dot = "" if "." in number else "."
             title = escaped(self.fields.called(section["title"]))
             self.add(number, section["text"], f"{level} {number}{dot} {title}")
+        self.add("conclusion", self._open() if "conclusion" in wanted else "")
         if "glossary" in wanted:
             self.add("glossary", self._glossary())
         self._number_sources()

@@ -62,7 +62,7 @@ class ReportSettings(BaseModel):
     )
 
 
-PARTS = ("abstract", "introduction", "glossary", "appendix")
+PARTS = ("abstract", "introduction", "conclusion", "glossary", "appendix")
 
 
 @dataclass(frozen=True)
