@@ -1,6 +1,6 @@
 """Fit how the turns of a conversation are ranked (``memory/ranking.py``), and report on what was not fitted on.
 
-    python experiments/remembering.py DATA [--blind data/blind/memory] [--ridge 0.001]
+    python -m experiments.remembering DATA [--blind data/blind/memory] [--ridge 0.001]
 
 DATA holds ``locomo`` (``turns.jsonl.gz``, ``questions.jsonl``) and ``lihua`` (``sessions.jsonl.gz`` and the same).
 Printed are R@k in percent beside BM25. A conversation of LoCoMo is measured by weights of all others; LiHua, which is a
@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments.recalling import index, read_conversations
 from workbench.models.embeddings import text_model
-from workbench.parts.evaluate.memory import index, read_conversations
 from workbench.parts.evaluate.questions import read_rows
 from workbench.settings import Settings
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from experiments.recalling import eval_memory
 from tests import handmade
 from tests.blind import rows
 from tests.servers import Reply, ScriptedServer, only
@@ -18,7 +19,6 @@ from workbench.cli import main
 from workbench.errors import CorpusError, ToolError, UnknownTool
 from workbench.parts.evaluate.answers import eval_answers, faults
 from workbench.parts.evaluate.measures import means, score_rankings
-from workbench.parts.evaluate.memory import eval_memory
 from workbench.parts.evaluate.questions import choose, read_rows
 from workbench.parts.evaluate.rankers import WITHOUT
 from workbench.parts.evaluate.retrieval import eval_retrieval
@@ -187,7 +187,7 @@ def test_a_day_or_a_month_that_is_asked_for_finds_its_session(question, session)
 HASHING = Settings.load(embedding_model="hashing")
 
 
-def test_the_instrument_counts_turns_and_sessions_by_type(monkeypatch):
+def test_the_instrument_counts_turns_and_sessions_by_type():
     files = CORPORA / "turns.jsonl", CORPORA / "turns_asked.jsonl"
     table = eval_memory(HASHING, *files, cuts=(1, 5))
     turns, sessions = table["turn"]["methods"], table["session"]["methods"]
@@ -197,11 +197,6 @@ def test_the_instrument_counts_turns_and_sessions_by_type(monkeypatch):
     assert turns["window"]["R@5"] == 75.0 and turns["window"]["by"]["type"]["zh"]["R@5"] == 100.0
     assert sessions["ours"]["R@1"] >= turns["ours"]["R@1"] >= 50.0
     assert "by turn" in str(table) and "ours by type" in str(table)
-    monkeypatch.setenv("WORKBENCH_EMBEDDING_MODEL", "hashing")
-    given = ["eval", "memory", "--conversations", str(files[0]), "--questions", str(files[1]), "--k", "1", "--k", "5"]
-    done = CliRunner().invoke(main, [*given, "--json"])
-    assert done.exit_code == 0 and json.loads(done.stdout)["turn"]["methods"]["ours"]
-    assert "fused" in CliRunner().invoke(main, given).output
 
 
 ASKED = CORPORA / "talk_asked.jsonl"

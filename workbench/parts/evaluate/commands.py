@@ -103,28 +103,6 @@ def answers(page: Page, kb: str, **options: Any) -> None:
     _print(page, table)
 
 
-@evaluate.command()
-@click.option(
-    "--conversations",
-    type=FILE,
-    required=True,
-    help="JSON Lines: turns, or sessions of `Name: message`.",
-)
-@questions
-@_cuts(5, 10, 25)
-@paged
-def memory(page: Page, conversations: Path, **options: Any) -> None:
-    """Measure how well earlier turns are recalled: by the last ones, BM25, vectors, both fused, and by Workbench.
-
-    By turn and by session; only the words of a question and its `conv` are read when it is asked. Needs no workspace.
-    """
-    from workbench.parts.evaluate.memory import eval_memory
-    from workbench.settings import Settings
-
-    table = eval_memory(Settings.load(), conversations, **_arguments(page, options))
-    _print(page, table)
-
-
 def _arguments(page: Page, options: Json) -> Json:
     """Return the arguments of a measurement."""
     return {**options, "where": dict(options["where"]), "progress": page.progress}

@@ -1,4 +1,8 @@
-"""How well earlier turns are recalled for a question: methods side by side, by turn and by session, no model judging.
+"""Measure how well earlier turns are recalled for a question: methods side by side, by turn and by session.
+
+    python experiments/recalling.py --conversations FILE --questions FILE [--limit N]
+
+The table needs no model that judges:
 
     {"set", "questions", "conversations", "clustered", "models", "turn": TABLE, "session": TABLE}
     TABLE = {"methods": {name: {"R@5", "all@5", "MRR", "nDCG@10", "by", "ci", "ms"}}, "paired"}
@@ -9,6 +13,7 @@ is asked. A session ranks by its best turn.
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -239,3 +244,18 @@ def _methods(
         "vectors": lambda: names(scored(talk.cosines(vector))),
         "fused": lambda: names(rrf(both())),
     }
+
+
+def main() -> None:
+    """Print the table of one set."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--conversations", type=Path, required=True)
+    parser.add_argument("--questions", type=Path, required=True)
+    parser.add_argument("--limit", type=int)
+    args = parser.parse_args()
+    table = eval_memory(Settings.load(), args.conversations, args.questions, limit=args.limit)
+    print(table)
+
+
+if __name__ == "__main__":
+    main()
