@@ -422,12 +422,12 @@ def report(
 STEPS = {
     "repeated": (5.0, 0.0, 2.5, 7.5),
     "fresh": (6.0, 0.0, 3.0, 9.0),
-    "share": (0.4, 0.5, 0.6, 0.7),
+    "share": (0.4, 0.25, 0.5, 0.6, 0.7),
 }
 """What each constant between sentences may be. The first stands unless another is better by ``BETTER``."""
-BETTER, ROUNDS = 0.001, 2
-WORD = 0.002
-"""What a word of an answer costs of its quality: a sentence of twenty words has to add four points."""
+BETTER, ROUNDS = 0.005, 2
+WORD = 0.0025
+"""What a word of an answer costs of its quality: a sentence of twenty words has to add five points."""
 
 
 class Seen(NamedTuple):

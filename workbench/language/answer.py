@@ -38,8 +38,6 @@ from workbench.text import CJK, content_stems, fold, mentions, stems
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
-SIMILAR = 0.4
-"""Cosine from which on a word of an answer says something of a word of the question, of those that are no names."""
 CLOSED = '.!?。！？；…"”’』」)）'
 """A text that ends in one of these needs no full stop."""
 
@@ -116,12 +114,7 @@ def judge(
     unsaid = (
         empty_list or (chooses and question["not_applied"]) or (unknown and question["fields"])
     )
-    says = (
-        chosen.sure
-        and not unsaid
-        and _says_kind(question, chosen.quotes)
-        and _says_words(question, chosen.quotes, bases)
-    )
+    says = chosen.sure and not unsaid and _says_kind(question, chosen.quotes)
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
     if not quotes:
@@ -308,19 +301,6 @@ def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
     """Return True where a text has one of the words for a field, or one of the values that a document has in it."""
     called = [word for words in field["called"].values() for word in words]
     return any(fold(word) in fold(text) for word in [field["name"], *called, *values])
-
-
-def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) -> bool:
-    """Return True where a quotation says a word of the question besides its names, or something like it.
-
-    ``experiments/answering.py`` measures what it costs.
-    """
-    words = " ".join([*question["not_applied"], *question["words"]])
-    if not words or not bases:
-        return True
-    texts = [f"{quote.title}. {quote.text}" for quote in quotes]
-    rows = bases[0].words(words, texts)["texts"]
-    return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR
 
 
 def _says_kind(question: Question, quotes: Sequence[Sentence]) -> bool:
