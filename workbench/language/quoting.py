@@ -101,7 +101,9 @@ def best_quotes(
         rerank: ``KnowledgeBase.rerank``.
     """
     reader = Reader(question, split_sentences(results[:PASSAGES]), similar, rerank)
-    chosen = reader.beginning() or reader.choose({**weights()["signals"], **weights()["steps"]})
+    if rows := reader.beginning():
+        return Quotes([reader.pool[row] for row in rows], 1.0)
+    chosen = reader.choose({**weights()["signals"], **weights()["steps"]})
     seen = reader.together(chosen)
     score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
     probability = 1 / (1 + math.exp(-score)) if chosen else 0.0

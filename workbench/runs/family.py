@@ -31,9 +31,9 @@ def details(run: Recording, origin: str) -> Json:
     numbers of the same passages are no change.
     """
     changed = fork_changes(run, origin)
-    texts = [run.answer, "" if changed is None else recorded(run, origin).answer]
-    answers = [{*_MARK.sub("", text).splitlines()} for text in texts]
-    differs = answers[0] != answers[1] if all(answers) else None
+    runs = [] if changed is None else [run, recorded(run, origin)]
+    answers = [{*_MARK.sub("", each.answer).splitlines()} for each in runs]
+    differs = answers[0] != answers[1] if answers and all(answers) else None
     costs = run._workspace.runs.costs(run.run_id)
     return costs | {"changes": changed, "answer_changed": differs}
 
