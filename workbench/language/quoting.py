@@ -56,6 +56,7 @@ class Sentence(NamedTuple):
         text: without markup.
         place: among the sentences of its piece, from 0.
         score: of the piece.
+        is_field: it only repeats a typed field, as a record without a text does.
     """
 
     n: int
@@ -65,6 +66,7 @@ class Sentence(NamedTuple):
     text: str
     place: int
     score: float
+    is_field: bool = False
 
 
 class Quotes(NamedTuple):
@@ -100,7 +102,11 @@ def best_quotes(
         similar: ``KnowledgeBase.words``, for words that mean nearly the same.
         rerank: ``KnowledgeBase.rerank``.
     """
-    reader = Reader(question, split_sentences(results[:PASSAGES]), similar, rerank)
+    pool = split_sentences(results[:PASSAGES])
+    words = {*word_stems(question)}
+    # a field that nobody asks for is no sentence of its document
+    said = [s for s in pool if not s.is_field or words & {*word_stems(s.text)}]
+    reader = Reader(question, said or pool, similar, rerank)
     if rows := reader.beginning():
         return Quotes([reader.pool[row] for row in rows], 1.0)
     chosen = reader.choose({**weights()["signals"], **weights()["steps"]})
@@ -139,8 +145,11 @@ def split_sentences(results: Evidence) -> list[Sentence]:
                 lead = text
             elif text and (doc_id, text) not in seen:  # pieces of one document may overlap
                 seen.add((doc_id, text))
+                is_field = text.partition(": ")[0] in (metadata.get("fields") or ())
                 chosen.append(
-                    Sentence(n, doc_id, title, lead or heading, text, place, result["score"])
+                    Sentence(
+                        n, doc_id, title, lead or heading, text, place, result["score"], is_field
+                    )
                 )
     return chosen
 
