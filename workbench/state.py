@@ -180,6 +180,7 @@ class Question(TypedDict):
         sort: the order that is asked for ("longest", 最早), or None.
         limit: how many are asked for, or None; 1 for a superlative.
         count: whether it asks how many documents there are.
+        aggregate: ``sum`` or ``mean`` of the one field that is asked for, over all documents that hold, or "".
         fields: the fields whose values are asked for, in the order of the question.
         words: content words that are neither names, conditions nor words of asking; in order, as written.
         date_asked: the ISO date as of which it asks ("as of 2003", 截至2003年), or "".
@@ -196,6 +197,7 @@ class Question(TypedDict):
     sort: Sort | None
     limit: int | None
     count: bool
+    aggregate: Literal["", "sum", "mean"]
     fields: list[str]
     words: list[str]
     date_asked: str

@@ -12,7 +12,7 @@ from workbench.language.quoting import Sentence
 from workbench.language.words import TABLE, fields_by_name, in_words, shown
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Data, Question
-from workbench.text import CJK, fold, stems
+from workbench.text import CJK, amount, fold, stems
 
 MOST_LISTED = 30
 RECOMMENDED = 8
@@ -137,6 +137,8 @@ class FieldsWriter:
             return self._sides(about)
         if question["intent"] == "recommend":
             return ""
+        if question["aggregate"] and not question["words"] and not question["names"]:
+            return self._aggregate()
         if question["words"]:
             return self._words_left() if question["intent"] == "list" and not about else ""
         if about and question["fields"] and not question["conditions"]:
@@ -357,6 +359,27 @@ class FieldsWriter:
         text = f"{titles}{self.say(': ', '：')}{facts}{self.say('.', '。')}"
         numbers = [document.stated_by[name] for document in about for name in common]
         return marked(text, *numbers) if common else ""
+
+    def _aggregate(self) -> str:
+        """Write the sum or the mean of a field over all documents of the corpus that hold for the conditions."""
+        [name] = self.question["fields"]
+        counts = [
+            (number[0], count)
+            for base in self.bases
+            for value, count in base.select(self.question["conditions"], count=name)
+            if (number := amount(value))
+        ]
+        having = sum(count for _, count in counts)
+        total = sum(number * count for number, count in counts)
+        is_sum = self.question["aggregate"] == "sum"
+        value = f"{total if is_sum else total / max(1, having):,.2f}".rstrip("0").rstrip(".")
+        unit = self.schema[name]["unit"]
+        english, chinese = ("Total", "总") if is_sum else ("Average", "平均")
+        documents = f"{self.counted(having)}{self.inside()}"
+        return self.say(
+            f"{english} {self.shown(name)} of {documents}: {value} {unit}".rstrip() + ".",
+            f"{documents}的{chinese}{self.shown(name)}：{value} {unit}".rstrip() + "。",
+        )
 
     def _count(self) -> str:
         if self.question["conditions"]:

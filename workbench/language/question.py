@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from workbench.language.dates_and_numbers import (
     DateSpan,
@@ -104,12 +104,16 @@ def unread(text: str) -> Question:
         sort=None,
         limit=None,
         count=False,
+        aggregate="",
         fields=[],
         words=[],
         date_asked="",
         understood=[],
         not_applied=[],
     )
+
+
+_CODE = re.compile(r"\s?(?:no\.? ?|number |#)?([a-z]*\d[a-z\d.-]*)(?<![.-])(?![\w%])")
 
 
 class _Reader:
@@ -184,14 +188,20 @@ class _Reader:
         )
         limit = read_limit(self.plain)
         limit = None if limit == 1 else limit
-        count = self._count()
+        aggregate, aggregated = self._aggregate()
+        count = not aggregate and self._count()
         sort, superlative = self._sort(numbers)
         self.wishes = bool(self.find("intent.recommend"))
         flags = [called for called in self.called if self._is_flag(called)]
         self._read_negations([*self.values, *self.names, *self.dates, *numbers, *flags])
         refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
         selecting = bool(
-            self.wishes or count or sort or self.find("intent.list") or (self.heads and refuses)
+            self.wishes
+            or aggregate
+            or count
+            or sort
+            or self.find("intent.list")
+            or (self.heads and refuses)
         )
         selecting = selecting or (
             not has_document
@@ -205,6 +215,7 @@ class _Reader:
         else:
             self.refused = {}
         self._apply_numbers(numbers, selecting, limit)
+        self._apply_codes()
         self._apply_dates(selecting, has_document)
         if selecting:
             self._report_negations()
@@ -213,7 +224,7 @@ class _Reader:
             self.conditions.append((-1, self.table, in_words(self.table, TABLE, self.language)))
         if limit is None and superlative:
             limit = 1
-        fields = self._asked_fields(has_document)
+        fields = aggregated or self._asked_fields(has_document)
         words = self._content(limit)
         intent = self._intent(listing)
         conditions = sorted(self.conditions, key=lambda entry: entry[0])
@@ -227,6 +238,7 @@ class _Reader:
             "sort": sort,
             "limit": limit,
             "count": count,
+            "aggregate": aggregate,
             "fields": [] if intent == "person" else fields,
             "words": words,
             "date_asked": self.date_asked,
@@ -566,6 +578,20 @@ class _Reader:
                 self.nearest(span, "number"),
             )
 
+    def _apply_codes(self) -> None:
+        """Apply a number or code behind the word of a field that has it as a value: "plot 9", "room B12"."""
+        for called in self.called:
+            code = _CODE.match(self.folded, called.end)
+            kind = called.field["type"]
+            if not code or kind in ("number", "date") or meets(code.span(1), self.used):
+                continue
+            value = self.text[slice(*code.span(1))]
+            if self.select(
+                [Condition(field=called.field["name"], op="eq", value=value)], limit=1
+            ):
+                self.names = [name for name in self.names if not meets(name, [code.span(1)])]
+                self._add(called.field, "eq", value, code.span(1), called)
+
     def _number_field(self, number: NumberSpan) -> Field | None:
         """Return the number's field: by its unit, or by the nearest word of a field."""
         by_unit = [f for f in self.of_type("number") if number.unit and fits(number.unit, f)]
@@ -613,6 +639,16 @@ class _Reader:
             return False
         self.used.append(match.span())
         return True
+
+    def _aggregate(self) -> tuple[Literal["", "sum", "mean"], list[str]]:
+        """Return whether the sum or the mean of a number is asked for, and of which field."""
+        numbers = [called for called in self.called if called.field["type"] == "number"]
+        names: tuple[Literal["sum", "mean"], ...] = ("sum", "mean")
+        for name in names:
+            if (match := self.find(f"aggregate.{name}")) and len(numbers) == 1:
+                self.used += [match.span(), at(numbers[0])]
+                return name, [numbers[0].field["name"]]
+        return "", []
 
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
         """Return the order that is asked for, and whether a superlative asks for a single document."""
