@@ -72,6 +72,10 @@ _ILLEGIBLE: dict[int, str | None] = dict.fromkeys(
     [*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF]
 )
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
+_PROSE = re.compile(r"\S \S+ .*[.!?]$|[。！？]")
+"""A value that is written in sentences."""
+_NUMBERED = re.compile(r"(?:\b|_)(?:no|nr|id|code|number)\.?$|[编单]?号$", re.IGNORECASE)
+"""The head of a column whose values name their records."""
 _UNTYPED = frozenset(
     {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_SYNONYMS.values())
 )
@@ -619,6 +623,8 @@ def _document(record: Any, path: Path) -> Document:
         "",
     )
     title = str(record.get("title") or "").strip()
+    if not (title or text) and _NUMBERED.search(first := next(iter(fields), "")):
+        title = str(fields[first])
     text = text or card(title, fields) or title
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
@@ -655,7 +661,7 @@ def card(title: str, fields: Data) -> str:
     '- size: 19485\n\n# notes\n\nHome to lions. Malaria is rare.'
     """
     lines = [(name, value) for name, value in _flat("", fields) if value != title]
-    prose = {name: value for name, value in lines if len(sentences(value)) > 1}
+    prose = {name: value for name, value in lines if _PROSE.search(value)}
     short = "\n".join(f"- {name}: {value}" for name, value in lines if name not in prose)
     sections = (f"# {name}\n\n{value}" for name, value in prose.items())
     return "\n\n".join(filter(None, [short, *sections]))
