@@ -145,6 +145,7 @@ def evidence(
     question: str = "",
     marks: str = "",
     relevant: Mapping[str, bool] = {},
+    titles: Mapping[str, str] = {},
     is_mentioned: Callable[[Any], bool] = lambda _: False,
 ) -> Picture:
     """Return the list of distinct pieces, best first; its front-end sorts, searches and marks words.
@@ -160,6 +161,7 @@ def evidence(
         question: whose words are marked.
         marks: the status of a run whose chosen piece can be pinned or struck out; empty where it cannot.
         relevant: what the person said of pieces, by key.
+        titles: of the steps, by id.
         is_mentioned: returns whether the sentence has a value of a field, which is marked.
     """
     distinct = [piece for piece in pieces if piece["why"] != "duplicate"]
@@ -180,6 +182,7 @@ def evidence(
             pieces=distinct,
             marks=marks,
             said=relevant.get(piece["key"]),
+            title=titles.get(piece["step"], ""),
             is_mentioned=is_mentioned,
         )
     return Picture(

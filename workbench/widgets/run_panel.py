@@ -20,6 +20,7 @@ from workbench.state import Data
 from workbench.text import content_terms, titled
 from workbench.tools.registry import check
 from workbench.views.markup import Picture, draw
+from workbench.views.plan import step_title
 from workbench.views.plan_graph import forecast_text
 from workbench.views.run import answer, evidence
 from workbench.views.timeline import timeline
@@ -271,6 +272,9 @@ class Working:
                 question=question,
                 marks=marks,
                 relevant=self._relevant(run),
+                titles={step.step_id: step_title(step) for step in run.plan.steps}
+                if run.plan
+                else {},
                 is_mentioned=self._is_mentioned,
             )
         )

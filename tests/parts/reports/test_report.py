@@ -80,7 +80,7 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     assert [step.step_id for step in run.plan.steps][-3:] == ["step_2_families", "step_3_food", "step_4_exile"]
     assert run.report.chapters[0]["text"] == "Nothing was found on: Exile.", "below the title"
     cited, _, head, *introduction = run.report.chapters[1]["text"].splitlines()
-    assert cited.startswith("From the knowledge base film the sections cite: Families (") and head.endswith(":")
+    assert cited.startswith("The sections draw on the knowledge base film: Families (") and head.endswith(":")
     assert "Exile" not in cited
     assert len(introduction) == 13 and all(re.fullmatch(r"- .+ \(\d{4}\) \[\d+\]", line) for line in introduction)
     [pair] = run.report.consistency["contradictions"]
