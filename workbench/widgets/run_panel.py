@@ -262,6 +262,7 @@ class Working:
         status = self._document["status"]
         point = (self._document["review"] or {}).get("point")
         marks = status if status == "done" or point == "reflect" else ""
+        steps = Plan.load(self._document["plan"]).steps if self._document["plan"] else ()
         self.evidence.show(
             evidence(
                 pieces,
@@ -272,9 +273,7 @@ class Working:
                 question=question,
                 marks=marks,
                 relevant=self._relevant(run),
-                titles={step.step_id: step_title(step) for step in run.plan.steps}
-                if run.plan
-                else {},
+                titles={step.step_id: step_title(step) for step in steps},
                 is_mentioned=self._is_mentioned,
             )
         )

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import uuid
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,18 @@ def test_found_by_both_never_ranks_below_found_by_one_that_no_source_puts_before
         for source, other in ((place[0], place[1]), (place[1], place[0])):
             for one in set(source) - set(other):
                 assert source[one] < source[both] or scores[one] <= scores[both]
+
+
+async def test_both_sources_work_at_once(wb, monkeypatch):
+    both = threading.Barrier(2, timeout=30)
+    retrieve = fusion._retrieve
+
+    def meeting(*args: Any) -> Any:
+        both.wait()
+        return retrieve(*args)
+
+    monkeypatch.setattr(fusion, "_retrieve", meeting)
+    assert (await ask(wb, "Who directed Memento?"))["vector_results"]
 
 
 def test_its_input_has_a_published_schema(project):
