@@ -507,7 +507,8 @@ def test_mail_and_rich_text_are_read(tmp_path, name, content):
 
 
 def test_a_pdf_in_columns_has_whole_words_and_no_running_heads(tmp_path):
-    typst = pytest.importorskip("typst")
+    import typst
+
     source = """#set page(width: 15cm, height: 12cm, columns: 2, header: [Harbour Review], footer: [1])
     #set text(size: 10pt, hyphenate: true, lang: "en"); #set par(justify: true)
     = The pump

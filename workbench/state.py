@@ -167,6 +167,9 @@ class NameRead(TypedDict):
     bases: list[str]
 
 
+Aggregate = Literal["", "sum", "mean"]
+
+
 class Question(TypedDict):
     """How a question was understood: read once per run, over the fields and names of the knowledge bases it asks.
 
@@ -197,7 +200,7 @@ class Question(TypedDict):
     sort: Sort | None
     limit: int | None
     count: bool
-    aggregate: Literal["", "sum", "mean"]
+    aggregate: Aggregate
     fields: list[str]
     words: list[str]
     date_asked: str

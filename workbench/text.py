@@ -424,6 +424,15 @@ def sentences(text: str) -> list[str]:
     return parts + ([begun] if begun else [])
 
 
+def unmarked(text: str) -> str:
+    """Return a text without the numbers of what it cites.
+
+    >>> unmarked("Moss Mill was built in 1821 [1][3].")
+    'Moss Mill was built in 1821.'
+    """
+    return re.sub(r"\s?\[\d+\]", "", text)
+
+
 def closed_up(key: str) -> str:
     """Return a name's key in its written form: without the spaces between Chinese characters.
 

@@ -25,7 +25,7 @@ from workbench.runs.family import fork_changes
 from workbench.runs.recording import Recording, origin_of
 from workbench.settings import flatten_settings
 from workbench.state import Citation, Decision, ExecutionRecord, Json
-from workbench.text import fold
+from workbench.text import fold, unmarked
 from workbench.views.blocks import Block
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
@@ -109,7 +109,7 @@ class Side:
         sources = _sources(self.run.citations)
         by_text = dict[str, Json]()
         for sentence, cited in claims:
-            bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip(" |").replace(" | ", " · ")
+            bare = _BULLET.sub("", unmarked(sentence)).strip(" |").replace(" | ", " · ")
             numbers = dict.fromkeys(map(int, cited))
             if key := fold(bare):
                 by_text.setdefault(

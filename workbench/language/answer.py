@@ -309,12 +309,12 @@ def _says_kind(question: Question, quotes: Sequence[Sentence]) -> bool:
     if question["answer_type"] == "date":
         return any(map(pattern("answers.has_date").search, texts))
     if question["answer_type"] == "number":
-        spans = [[(span.start, span.end) for span in read_dates(text)] for text in texts]
-        # a duration may be said by two dates
-        return any(
-            len(dates) > 1 or pattern("answers.has_number").search(blotted(text, dates))
-            for text, dates in zip(texts, spans, strict=True)
-        )
+        dates = [[span[:2] for span in read_dates(text)] for text in texts]
+        texts = [
+            text if len(spans) > 1 else blotted(text, spans)  # two dates are a duration
+            for text, spans in zip(texts, dates, strict=True)
+        ]
+        return any(map(pattern("answers.has_number").search, texts))
     return True
 
 
@@ -400,13 +400,14 @@ def left_open(question: Question, bases: Bases, history: Sequence[Data]) -> Open
 
 def _order_left_open(question: Question, bases: Bases) -> Open | None:
     """Return the fields of numbers that "the largest" may be of, where the question says nothing else."""
-    text = fold(question["text"])
-    matches = (pattern(f"order.{name}").search(text) for name in ("most", "least"))
-    words = [match[0] for match in matches if match and match[0] in question["not_applied"]]
     numbers = [field for field in fields_by_name(bases).values() if field["type"] == "number"]
-    if len(numbers) < 2 or not words or not {*question["words"]} <= {*words[0].split()}:
-        return None
-    return Open([Reading(shown(field, question["language"]), "") for field in numbers], words[0])
+    orders = (pattern("order.most"), pattern("order.least"))
+    for phrase in question["not_applied"] if len(numbers) > 1 else ():
+        is_order = any(order.fullmatch(phrase.lower()) for order in orders)
+        if is_order and all(word in phrase for word in question["words"]):
+            fields = [Reading(shown(field, question["language"]), "") for field in numbers]
+            return Open(fields, phrase)
+    return None
 
 
 def name_left_open(question: str, bases: Bases) -> Open | None:

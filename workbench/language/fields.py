@@ -364,21 +364,24 @@ class FieldsWriter:
         """Write the sum or the mean of a field over all documents of the corpus that hold for the conditions."""
         [name] = self.question["fields"]
         counts = [
-            (number[0], count)
+            (read[0], count)
             for base in self.bases
-            for value, count in base.select(self.question["conditions"], count=name)
-            if (number := amount(value))
+            for text, count in base.select(self.question["conditions"], count=name)
+            if (read := amount(text))
         ]
         having = sum(count for _, count in counts)
+        if not having:
+            return ""
         total = sum(number * count for number, count in counts)
         is_sum = self.question["aggregate"] == "sum"
-        value = f"{total if is_sum else total / max(1, having):,.2f}".rstrip("0").rstrip(".")
-        unit = self.schema[name]["unit"]
+        number = f"{total if is_sum else total / having:,.2f}".rstrip("0").rstrip(".")
+        value = self._value_text(self.schema[name], number)
         english, chinese = ("Total", "总") if is_sum else ("Average", "平均")
         documents = f"{self.counted(having)}{self.inside()}"
+        field = self.shown(name)
         return self.say(
-            f"{english} {self.shown(name)} of {documents}: {value} {unit}".rstrip() + ".",
-            f"{documents}的{chinese}{self.shown(name)}：{value} {unit}".rstrip() + "。",
+            f"{english} {field} of {documents}: {value}.",
+            f"{documents}的{chinese}{field}：{value}。",
         )
 
     def _count(self) -> str:

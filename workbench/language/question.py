@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from workbench.language.dates_and_numbers import (
     DateSpan,
@@ -34,7 +34,16 @@ from workbench.language.words import (
     word_spans,
 )
 from workbench.ports import Bases, Field
-from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort
+from workbench.state import (
+    Aggregate,
+    AnswerType,
+    Condition,
+    NameRead,
+    Op,
+    QueryIntent,
+    Question,
+    Sort,
+)
 from workbench.text import CJK, STOP_WORDS, STOP_WORDS_ZH, detect_language, fold, fold_word
 
 LONGEST = 3_000
@@ -580,10 +589,14 @@ class _Reader:
 
     def _apply_codes(self) -> None:
         """Apply a number or code behind the word of a field that has it as a value: "plot 9", "room B12"."""
+        refused = [(end, until) for _, end, until in self._negations()]
         for called in self.called:
             code = _CODE.match(self.folded, called.end)
             kind = called.field["type"]
             if not code or kind in ("number", "date") or meets(code.span(1), self.used):
+                continue
+            if meets(code.span(1), refused):
+                self.skip((called.start, code.end()))
                 continue
             value = self.text[slice(*code.span(1))]
             if self.select(
@@ -640,12 +653,14 @@ class _Reader:
         self.used.append(match.span())
         return True
 
-    def _aggregate(self) -> tuple[Literal["", "sum", "mean"], list[str]]:
-        """Return whether the sum or the mean of a number is asked for, and of which field."""
+    def _aggregate(self) -> tuple[Aggregate, list[str]]:
+        """Return whether the sum or the mean of a number is asked for, and of which field; no list or order has one."""
         numbers = [called for called in self.called if called.field["type"] == "number"]
-        names: tuple[Literal["sum", "mean"], ...] = ("sum", "mean")
+        others = ("intent.which", "intent.list", "order.most", "order.least")
+        names: tuple[Aggregate, ...] = ("sum", "mean")
         for name in names:
-            if (match := self.find(f"aggregate.{name}")) and len(numbers) == 1:
+            match = self.find(f"aggregate.{name}")
+            if match and len(numbers) == 1 and not any(map(self.find, others)):
                 self.used += [match.span(), at(numbers[0])]
                 return name, [numbers[0].field["name"]]
         return "", []

@@ -13,12 +13,21 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from workbench.language.citing import marked_sentences
-from workbench.text import CJK, STOP_WORDS, days, fold, sentences, simplified, stem, terms
+from workbench.text import (
+    CJK,
+    STOP_WORDS,
+    days,
+    fold,
+    sentences,
+    simplified,
+    stem,
+    terms,
+    unmarked,
+)
 
 Verdict = Literal["supported", "unsupported", "unjudged", "uncited"]
 _SAME_SENTENCE = 0.6
 """Share of its words from which on a sentence of a source is taken for the same with another negation."""
-_MARKS = re.compile(r"\s?\[\d+\]")
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?")
 ADDRESS = re.compile(r"(?:https?://|(?<![\w/])/(?=\w+/))[^\s)\]>）」】，。；]+")
 """A link or a path: one that no source has is never supported."""
@@ -181,7 +190,7 @@ def _is_contrary(sentence: str, source: str) -> bool:
 
 def _bare(sentence: str) -> str:
     """Return a sentence without its marks, and without what makes it an item of a list."""
-    return _LEAD.sub("", _MARKS.sub("", sentence).strip()).rstrip(" *-#>|")
+    return _LEAD.sub("", unmarked(sentence).strip()).rstrip(" *-#>|")
 
 
 def _cited(sentence: str) -> list[int]:

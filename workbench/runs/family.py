@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from workbench.plans import Plan
 from workbench.records.tape import begun
 from workbench.runs.recording import Recording, recorded
 from workbench.settings import flatten_settings
 from workbench.state import Json
+from workbench.text import unmarked
 from workbench.views.plan import titled_diff
-
-_MARK = re.compile(r"\s*\[\d+\]")
 
 
 def family(run: Recording) -> list[Json]:
@@ -32,7 +29,7 @@ def details(run: Recording, origin: str) -> Json:
     """
     changed = fork_changes(run, origin)
     runs = [] if changed is None else [run, recorded(run, origin)]
-    answers = [{*_MARK.sub("", each.answer).splitlines()} for each in runs]
+    answers = [{*unmarked(each.answer).splitlines()} for each in runs]
     differs = answers[0] != answers[1] if answers and all(answers) else None
     costs = run._workspace.runs.costs(run.run_id)
     return costs | {"changes": changed, "answer_changed": differs}

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from workbench.records.figures import Piece
 from workbench.state import Data
-from workbench.text import closest, content_terms, sentences, terms
+from workbench.text import closest, content_terms, sentences, terms, unmarked
 from workbench.views.blocks import split_row, split_tables
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el, joined, safe
@@ -112,7 +112,7 @@ def _claim(document: Data, line: str, is_table: bool, marks: Marks) -> Data:
         "is_item": line.startswith(("- ", "* ")),
         "cells": [marks.line(cell) for cell in cells],
         "verdict": min(verdicts, key=_WORST_FIRST.index),
-        "same": len({_MARK.sub("", cell).strip() for cell in cells[1:]}) == 1 < len(cells) - 1,
+        "same": len({*map(unmarked, cells[1:])}) == 1 < len(cells) - 1,
         "missing": [claim["why"] for claim in support if claim["why"]],
         "sources": sources,
     }

@@ -283,6 +283,7 @@ def _unfit(condition: Condition, kind: str) -> KnowledgeError:
 
 _SIGNS = {"eq": "=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 _HAVING = "SELECT doc_id FROM facts WHERE field = ?"
+# As the reader of records has it, in what SQL can say: long, Chinese marks, or five words and a full stop.
 _PROSE = f"length(value) > {_SHORT} OR value GLOB '*[。！？]*' OR value GLOB '* * * * *.'"
 _FIELDS = (
     "SELECT field, count(DISTINCT doc_id), count(*), count(DISTINCT key), count(number), count(day), "

@@ -72,9 +72,9 @@ _ILLEGIBLE: dict[int, str | None] = dict.fromkeys(
     [*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF]
 )
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
-_PROSE = re.compile(r"\S \S+ .*[.!?]$|[。！？]")
+_PROSE = re.compile(r"\S \S+ .*[.!?]$|[。！？]", re.DOTALL)
 """A value that is written in sentences."""
-_NUMBERED = re.compile(r"(?:\b|_)(?:no|nr|id|code|number)\.?$|[编单]?号$", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:\b|_)(?:no|nr|id|code|number)\.?$|号$", re.IGNORECASE)
 """The head of a column whose values name their records."""
 _UNTYPED = frozenset(
     {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_SYNONYMS.values())
@@ -247,7 +247,7 @@ def made_title(text: str) -> str:
     >>> made_title("Hello there. More.")
     'Hello there.'
     """
-    return sentences(text.lstrip("-# "))[0][:80]
+    return sentences(re.sub("^(?:-|#+) ", "", text))[0][:80]
 
 
 def chunks(text: str, limit: int, title: str = "") -> list[str]:
@@ -623,7 +623,8 @@ def _document(record: Any, path: Path) -> Document:
         "",
     )
     title = str(record.get("title") or "").strip()
-    if not (title or text) and _NUMBERED.search(first := next(iter(fields), "")):
+    first = next(iter(fields), "")
+    if not (title or text) and _NUMBERED.search(first) and isinstance(fields[first], str | int):
         title = str(fields[first])
     text = text or card(title, fields) or title
     if not text:
@@ -660,11 +661,14 @@ def card(title: str, fields: Data) -> str:
     >>> card("Kruger", {"size": 19485, "notes": "Home to lions. Malaria is rare."})
     '- size: 19485\n\n# notes\n\nHome to lions. Malaria is rare.'
     """
-    lines = [(name, value) for name, value in _flat("", fields) if value != title]
-    prose = {name: value for name, value in lines if _PROSE.search(value)}
-    short = "\n".join(f"- {name}: {value}" for name, value in lines if name not in prose)
-    sections = (f"# {name}\n\n{value}" for name, value in prose.items())
-    return "\n\n".join(filter(None, [short, *sections]))
+    lines = list[str]()
+    sections = list[str]()
+    for name, value in _flat("", fields):
+        if _PROSE.search(value):
+            sections.append(f"# {name}\n\n{value}")
+        elif value != title:
+            lines.append(f"- {name}: {value}")
+    return "\n\n".join(filter(None, ["\n".join(lines), *sections]))
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -51,7 +51,7 @@ from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
 from workbench.records.prompts import LANGUAGES, fenced
 from workbench.state import Data, Json
-from workbench.text import CJK, fold, sentences
+from workbench.text import CJK, fold, sentences, unmarked
 from workbench.tools.evidence import chunk
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ GOLD = "gold evidence"
 USER = "evaluation"
 GOLD_FIELDS = ("answer", "answers", "must", "some", "list", "number", "must_not", "refuse")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_MARKS = re.compile(r"\s?\[\d+\]")
 _REFUSAL = re.compile(
     r"corpus does not|no .{1,60} in the corpus|资料库(?:里|中)?没有|没有提到", re.IGNORECASE
 )
@@ -278,11 +277,6 @@ def faults(row: Row, run: Any) -> Iterator[str]:
         yield from (f"foreign: {run.evidence[n - 1]['metadata'].get('title')}" for n in foreign)
 
 
-def marks_left_out(answer: str) -> str:
-    """Return an answer without its ``[n]``."""
-    return _MARKS.sub("", answer)
-
-
 def _finished_answer(run: Any) -> str:
     return (run.answer or "") if run.status == "done" else ""
 
@@ -319,7 +313,7 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
     """Score each answer, without the measures that no row or run has a value for."""
     scores: dict[str, dict[str, float]] = {}
     for row, run in zip(rows, runs, strict=True):
-        answer = marks_left_out(_finished_answer(run))
+        answer = unmarked(_finished_answer(run))
         gold = gold_answers(row)
         documents = gold_documents(row)
         refused = bool(_REFUSAL.search(answer))

@@ -11,8 +11,6 @@ import click
 from workbench.cli.page import Page, Pair, paged
 from workbench.state import Json
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 
 @click.group("eval")
 def evaluate() -> None:
@@ -30,7 +28,7 @@ def questions(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--questions",
-            type=FILE,
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
             required=True,
             help="JSON Lines: id, question, and the rest.",
         ),
@@ -40,18 +38,6 @@ def questions(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _kb = click.option("--kb", required=True, help="The knowledge base to search.")
-
-
-def _cuts(*default: int) -> Callable[..., Any]:
-    return click.option(
-        "--k",
-        "cuts",
-        type=click.IntRange(min=1),
-        multiple=True,
-        default=default,
-        show_default=True,
-        help="Where rankings are cut; several times for several.",
-    )
 
 
 @evaluate.command()
@@ -64,7 +50,15 @@ def _cuts(*default: int) -> Callable[..., Any]:
     multiple=True,
     help="Each agent once more without this: plan, reflect or merge.",
 )
-@_cuts(1, 2, 5, 10)
+@click.option(
+    "--k",
+    "cuts",
+    type=click.IntRange(min=1),
+    multiple=True,
+    default=(1, 2, 5, 10),
+    show_default=True,
+    help="Where rankings are cut; several times for several.",
+)
 @click.option(
     "--gold", default="gold", show_default=True, help="The field with the gold documents."
 )

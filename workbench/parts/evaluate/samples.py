@@ -19,10 +19,10 @@ from langchain_core.messages import convert_to_messages
 
 from workbench.errors import RunError
 from workbench.models.chat import IN_WORDS, Limits, call_model, reply_text
-from workbench.parts.evaluate.answers import grades, judged_texts, marks_left_out, normal
+from workbench.parts.evaluate.answers import grades, judged_texts, normal
 from workbench.records.tape import places
 from workbench.state import Data
-from workbench.text import clean
+from workbench.text import clean, unmarked
 
 if TYPE_CHECKING:
     import pandas
@@ -127,7 +127,7 @@ async def _replies(
 
 def _votes(runs: Sequence[Run], counts: Sequence[int]) -> Iterator[tuple[float, ...]]:
     """Yield for each run how many replies lead to its answer, and how far all replies cite its sources."""
-    answers = [normal(marks_left_out(run.answer)) for run in runs]
+    answers = [normal(unmarked(run.answer)) for run in runs]
     cited = [{citation["result_id"] for citation in run.citations} for run in runs]
     for text, mine in zip(answers, cited, strict=True):
         same = sum(n for answer, n in zip(answers, counts, strict=True) if answer == text)

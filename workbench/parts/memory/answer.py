@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from workbench.parts.memory.reading import (
     subject_stems,
 )
 from workbench.state import Data, MemoryQuestion, Noted
-from workbench.text import sentences
+from workbench.text import sentences, unmarked
 from workbench.views.labels import Labels
 
 
@@ -128,6 +127,6 @@ def _exchanges(state: Data) -> list[_Exchange]:
 
 
 def _quoted(who: str, at: str, text: str, labels: Labels) -> str:
-    text = re.sub(r"\s?\[\d+\]", "", " ".join(text.split()))
+    text = unmarked(" ".join(text.split()))
     text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
     return labels(f"quoted_{who}", day=at[:10], text=text)

@@ -13,7 +13,7 @@ from math import log1p, sqrt
 from workbench.language.words import is_small_talk
 from workbench.parts.memory.reading import read_preferences
 from workbench.state import Data
-from workbench.text import content_stems, detect_language, sentences
+from workbench.text import content_stems, detect_language, sentences, unmarked
 
 LONGEST = 180
 """Characters of a sentence that is chosen."""
@@ -71,7 +71,7 @@ def _questions(messages: Sequence[Data]) -> Iterator[tuple[str, str]]:
 
 def _best(answer: str, question: str) -> str:
     """Return the sentence of an answer that has most of the question's words; "" where it only refuses."""
-    plain = [re.sub(r"\s?\[\d+\]", "", sentence).strip() for sentence in sentences(answer)]
+    plain = [unmarked(sentence).strip() for sentence in sentences(answer)]
     plain = [
         sentence
         for sentence in plain

@@ -35,7 +35,7 @@ from workbench.state import (
     SectionContent,
     SectionOutline,
 )
-from workbench.text import detect_language, fold
+from workbench.text import detect_language, fold, unmarked
 from workbench.tools.scoring import shares_said
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
@@ -59,7 +59,7 @@ def without_marks(text: str) -> str:
     >>> without_marks("**Survey**: It has 42 arches [3]."), without_marks("**《测量》**：有 42 个桥拱 [3]。")
     ('It has 42 arches.', '有 42 个桥拱。')
     """
-    return LED_BY.sub("", re.sub(r"\s?\[\d+\]", "", text).strip())
+    return LED_BY.sub("", unmarked(text).strip())
 
 
 def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]:
