@@ -78,14 +78,15 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     assert len(said) == len(set(said))
     assert "The corpus says nothing on “Exile”." in run.report.text
     assert [step.step_id for step in run.plan.steps][-3:] == ["step_2_families", "step_3_food", "step_4_exile"]
-    assert run.report.chapters[0]["text"] == "Nothing was found on: Exile.", "below the title"
-    cited, _, head, *introduction = run.report.chapters[1]["text"].splitlines()
-    assert cited.startswith("The sections draw on the knowledge base film: Families (") and head.endswith(":")
-    assert "Exile" not in cited
+    found = run.report.chapters[0]["text"]
+    assert found.startswith("13 films (director is Ang Lee). Found: Families (5 films), "), "below the title"
+    assert found.endswith(" Nothing was found on: Exile.")
+    *introduction, _, sources = run.report.chapters[1]["text"].splitlines()
+    assert re.fullmatch(r"The sections draw on \d+ sources of the knowledge base film\.", sources)
     assert len(introduction) == 13 and all(re.fullmatch(r"- .+ \(\d{4}\) \[\d+\]", line) for line in introduction)
     [pair] = run.report.consistency["contradictions"]
-    assert pair["first"] == "Pushing Hands: year 1992" and "is a 1991 comedy-drama" in pair["second"]
-    assert "## Values that differ\n\n- Pushing Hands: year 1992 [" in run.report.text
+    assert pair["first"] == "Pushing Hands: field year 1992" and "is a 1991 comedy-drama" in pair["second"]
+    assert "## Values that differ\n\n- Pushing Hands: field year 1992 [" in run.report.text
 
 
 @pytest.mark.parametrize(
@@ -123,8 +124,8 @@ def test_two_sources_of_one_title_that_differ_are_both_named(wb, tmp_path):
     while report.run.status == "paused":
         report = report.run.approve().report
     [pair] = report.consistency["contradictions"]
-    assert {pair["first"], pair["second"]} == {"Salt Mill: year 1853", "Salt Mill: year 1855"}
-    assert len({*pair["sources"]}) == 2 and "Salt Mill: year 1853 [" in report.text
+    assert {pair["first"], pair["second"]} == {"Salt Mill: field year 1853", "Salt Mill: field year 1855"}
+    assert len({*pair["sources"]}) == 2 and "Salt Mill: field year 1853 [" in report.text
 
 
 def test_the_result_has_the_names_of_the_requirement(wb):

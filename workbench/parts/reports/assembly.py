@@ -118,15 +118,15 @@ class _Assembly:
         state = self.state
         context = self.context
         wanted = self.kind.parts
-        introduction = ""
+        head = introduction = ""
         if not any(section["sources"] for section in self.sections):
             introduction = without_evidence(state, context) or self._answer()
             wanted = frozenset()
-        listed = bool(self.reading["conditions"] or self.reading["sort"])
         if "introduction" in wanted:
-            listing = self._answer() if listed else ""
-            introduction = "\n\n".join(filter(None, [self._rests(), listing]))
-        opening = [self._open(), self._comparison()] if wanted else []
+            if self.reading["conditions"] or self.reading["sort"]:
+                head, introduction = self._list()
+            introduction = "\n\n".join(filter(None, [introduction, self._sources()]))
+        opening = [self._findings(head), self._comparison()] if wanted else []
         if "abstract" in wanted and writes(context):
             opening.append(await self._abstract())
         text = "\n\n".join(filter(None, opening))
@@ -146,6 +146,12 @@ class _Assembly:
 
     def _answer(self) -> str:
         return answer_lines(offline(self.state, self.context).text)
+
+    def _list(self) -> tuple[str, str]:
+        """Return the answer as the line above its list, "" where it has none, and the rest."""
+        answer = self._answer()
+        head, _, rest = answer.partition("\n")
+        return (head, rest) if rest and head.endswith((":", "：")) else ("", answer)
 
     def _number_sources(self) -> None:
         """Give each cited piece its number: that of an earlier report of the same, else in order of appearance.
@@ -205,21 +211,31 @@ class _Assembly:
         for pair in self.state["report"].get("consistency", {}).get("contradictions", ()):
             first, second = (places[i] for i in pair["sources"])
             lines.append(
-                f"- {escaped(pair['first'])} [{first}] — {escaped(pair['second'])} [{second}]"
+                f"- {escaped(pair['first'])} [{first}]{self.labels('semicolon')}{escaped(pair['second'])} [{second}]"
             )
         return "\n".join(lines)
 
-    def _rests(self) -> str:
-        """Return how many documents each section cites: an introduction without a model."""
+    def _titles(self, section: Data) -> set[str]:
+        """Return the documents that a section cites."""
+        marks = re.findall(r"\[(\d+)\]", section["text"])
+        return {title_of(self.results[int(n) - 1]) for n in marks}
+
+    def _findings(self, head: str) -> str:
+        """Return what was found, in numbers: how many documents each section cites, and topics without any."""
         texts = []
         for section in filter(itemgetter("sources"), self.sections):
-            marks = {int(n) for n in re.findall(r"\[(\d+)\]", section["text"])}
             title = escaped(self.fields.called(section["title"]))
-            documents = self.fields.counted(len({title_of(self.results[n - 1]) for n in marks}))
-            texts.append(self.labels("part_rests_on", title=title, documents=documents))
-        comma = self.labels("comma").join
-        bases = comma(escaped(base.name) for base in self.bases)
-        return self.labels("part_rests", bases=bases, sections=comma(texts))
+            documents = self.fields.counted(len(self._titles(section)))
+            texts.append(self.labels("part_found_on", title=title, documents=documents))
+        sections = self.labels("part_found", sections=self.labels("comma").join(texts))
+        total = self.labels("part_listed", head=head.rstrip(":：")) if head else ""
+        return self.fields.say(" ", "").join(filter(None, [total, sections, self._open()]))
+
+    def _sources(self) -> str:
+        """Return what the sections draw on."""
+        bases = self.labels("comma").join(escaped(base.name) for base in self.bases)
+        sources = set().union(*map(self._titles, self.sections))
+        return self.labels("part_sources", bases=bases, n=len(sources))
 
     def _open(self) -> str:
         """Return the topics that nothing was found on."""

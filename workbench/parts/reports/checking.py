@@ -38,6 +38,7 @@ from workbench.state import (
 from workbench.text import detect_language, fold, unmarked
 from workbench.tools.scoring import shares_said
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
+from workbench.views.labels import Labels
 
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：)(?=.)")
@@ -74,14 +75,21 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
         language: of the report.
 
     Returns:
-        ``first`` and ``second`` (what is said), ``sources`` (ids of their pieces), ``about``: the field.
+        ``first`` and ``second`` (what is said, and whether in a field or in a text), ``sources`` (ids of their
+        pieces), ``about``: the field.
     """
+    labels = Labels(language)
     pairs = list[Json]()
     for name, field in fields_by_name(bases).items():
         if field["type"] not in ("date", "number"):
             continue
+        name_shown = shown(field, language)
         statements = [
-            (document, values[0], f"{document.title}: {shown(field, language)} {values[0]}")
+            (
+                document,
+                values[0],
+                labels("part_field", title=document.title, name=name_shown, value=values[0]),
+            )
             for document in group_by_document(results).values()
             if len(values := document.values(name)) == 1
         ]
@@ -96,7 +104,8 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
             own = [s.text for s in document.sentences if s.text.startswith(document.title)][:1]
             years = _YEAR.findall("".join(own))
             if _YEAR.fullmatch(value) and years and value not in years:
-                differing.append((first, document.n, own[0], document.n))
+                text = labels("part_text", text=own[0])
+                differing.append((first, document.n, text, document.n))
         for first, n, second, m in differing:
             sources = [results[n - 1]["result_id"], results[m - 1]["result_id"]]
             pairs.append({"first": first, "second": second, "sources": sources, "about": name})
