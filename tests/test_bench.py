@@ -368,9 +368,10 @@ def test_shares_of_the_time_can_be_told_apart_in_both_themes(block: str) -> None
 def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, asked: Run, stopped: Run) -> None:
     document = shared_wb.compare(asked, stopped).to_dict()
     document["claims"] = [{**row, "changes": ["shared"]} for row in document["claims"]]
-    tables = [block.title for block in beside(document, Labels("en")) if isinstance(block, Table)]
-    kinds = [title.partition(" · ")[0] for title in tables]
-    assert kinds[:2] == ["", "Evidence in the context"], "the table of an answer that is the same is drawn"
+    tables = [block for block in beside(document, Labels("en")) if isinstance(block, Table)]
+    kinds = [table.title.partition(" · ")[0] for table in tables]
+    assert kinds[:2] == ["Answers", "Evidence in the context"] and not tables[0].opened, "the same answer is folded"
+    assert ("director = same", "Ang Lee [1]", "Ang Lee [2]") in tables[0].inside[1].rows
     assert kinds[-1] == "Metrics", "what a run took is no reason"
     plan = asked.plans[0]["plan"]
     edited = plan.replace(plan.steps[0].step_id, objective="another")
@@ -403,8 +404,16 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
     assert "1 · reflect: to be decided again" in text(shared_wb.inbox().list)
     shared_wb.runs.remove(waits.run_id)
-    heads = ("Took", "Model", "Tokens", "Cost", "Sentences found")
-    assert [head for head in heads if head in text(runs.table)] == ["Took", "Sentences found"]  # no model was asked
+    assert "Compare with the open run" not in text(runs.table)
+    runs.table.press("mark", stopped.run_id)
+    assert "Compare with the open run" in text(runs.table)
+    runs.table.press("mark", asked.run_id)
+    runs.table.press("compare")
+    assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
+    runs.table.press("mark", stopped.run_id)
+    runs.table.press("mark", asked.run_id)
+    heads = ("Took", "Model", "Tokens", "Cost", "Needs", "Found")
+    assert [head for head in heads if head in text(runs.table)] == ["Took", "Needs", "Found"]  # no model was asked
     assert "Rating" not in text(runs.table)
     asked.feedback(False)
     runs.show(asked.run_id)
@@ -417,23 +426,26 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     costs["twin"] = {
         "changes": None,
         "seconds": 2.5,
+        "saved_seconds": 0.25,
         "model": "ollama:tiny",
         "tokens": 1234,
         "money": 0.5,
+        "needs": 3,
+        "needs_met": 2,
         "score": None,
     }
     look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": (), "letters": {}, "here": "", "rated": {}}
     table = runs_table(twins, Labels("en"), costs, **look).html
     assert all(head in table for head in heads) and all(
-        fact in table for fact in ("2.50 s", "tiny", "1,234", "0.5000", "–")
+        fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2/3", "–")
     )
     runs.table.press("mark", stopped.run_id)
     marked = [runs.table.picture.rows[run.run_id] for run in (asked, stopped)]
     assert [f">{letter}</button>" in row for letter, row in zip("AB", marked, strict=True)] == [True] * 2, "older first"
     runs.table.press("compare")
-    assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
+    assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 2}
     runs.table.press("choose", stopped.run_id)
-    assert runs.request == {"do": "open", "runs": [stopped.run_id], "n": 2}
+    assert runs.request == {"do": "open", "runs": [stopped.run_id], "n": 3}
     runs.tags.value, runs.note.value = "fathers, draft", "look again"
     runs.save.click()
     found = ({"tag": "draft"}, {"text": "look again"})
@@ -470,7 +482,7 @@ def test_the_table_of_runs_is_a_frame_too(shared_wb: Workbench, asked: Run) -> N
     shared_wb.runs.annotate(asked.run_id, title="Fathers")
     frame = shared_wb.runs.to_frame(text="Fathers").set_index("run_id")
     assert frame.loc[asked.run_id, "title"] == "Fathers" and frame.loc[asked.run_id, "message"] == QUESTION
-    assert {"answer", "status", "kb", "model", "tokens", "money", "tags", "note"} <= set(frame)
+    assert {"answer", "status", "kb", "model", "tokens", "money", "needs_met", "tags", "note"} <= set(frame)
     assert frame.loc[asked.run_id, "answer"] == asked.answer.splitlines()[0][:200]
     shared_wb.runs.annotate(asked.run_id, title="")
     assert shared_wb.runs.lines(text=asked.run_id)[0]["title"] == QUESTION

@@ -77,6 +77,12 @@ def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
     assert found.cost[1]["calls"] == 0 < found.cost[1]["saved_calls"]
     text = str(found)
     assert "They first differ in decision 1 · reflect" in text and "answered now (you)" in text
+    for step_id in more:  # what a step did to the context is counted in the recorded runs
+        ids = [{by["step_id"] for by in piece["sides"][0]["found_by"]} for piece in found.evidence if piece["sides"][0]]
+        used, alone = sum(step_id in each for each in ids), ids.count({step_id})
+        returned = next(row["sides"][0]["found"] for row in found.steps if row["step_id"] == step_id)
+        fate = f"{used} entered the context, {alone} through this step alone"
+        assert f"→ {found.titles[step_id]}: A returned {returned}; {fate}" in " ".join(text.split())
     for word in ("better", "worse", "winner", "best"):
         assert word not in text.lower()
 
@@ -91,6 +97,7 @@ def test_one_edited_step(wb: Workbench) -> None:
     assert set(found.plan[0]["changed"]) == {step.step_id}
     same = {row["step_id"]: row["same"] for row in found.steps}
     assert not same[step.step_id] and same[run.plan.steps[1].step_id]
+    assert step.step_id not in str(found), "steps are called by their titles"
     gained = [piece for piece in found.evidence if piece["changes"] == ["gained"]]
     assert gained
     for piece in gained:
@@ -106,6 +113,10 @@ def test_what_else_differs_is_said(wb: Workbench, workspace: Path) -> None:
     assert {(c["what"], c["name"]) for c in found.caveats} == {("settings", "max_iterations"), ("question", "")}
     assert found.parts["where"] == "question"
     assert "max_iterations differs · A 3 · B 1" in str(found)
+    only = [[row["text"] for row in found.claims if not row["sides"][n]] for n in (1, 0)]
+    table = next(block for block in found.blocks() if getattr(block, "title", "").startswith("Answers"))
+    for (sign, left, right), a, b in zip(table.rows, *only, strict=False):
+        assert sign == "~ differs" and left.startswith(a) and right.startswith(b), "the answers stand side by side"
     paused = wb.ask(ENGLISH, kb="film", review=["reflect"])
     assert [(c["what"], c["name"]) for c in wb.compare(run, paused).caveats] == [("unfinished", "B")]
 

@@ -29,6 +29,7 @@ from workbench.text import fold, unmarked
 from workbench.views.blocks import Block
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
+from workbench.views.plan import query_text, quoted_titles
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
@@ -236,6 +237,7 @@ class Comparison(Shown):
 
     Attributes:
         runs: ``{"run_id", "status", "message", "query", "kb", "answer", "origin"}`` each; the first is the baseline.
+        titles: of the steps, by id; where they differ, that of the first run.
         parts: the first point at which they part, ``{"where", "name", "pass", "values"}``; None when they do not.
             ``where`` is ``question``, ``settings``, ``knowledge``, ``query``, ``plan``, ``decision``, ``step``,
             ``reflection``, ``evidence`` or ``answer``.
@@ -252,12 +254,14 @@ class Comparison(Shown):
             after the merge and ``found_by``: step, tool, rank and score in what the step found.
         decisions: ``{"number", "same", "changes", "sides"}``, a side with proposal, answer and reviewer.
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
-            evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
+            evidence), ``gained``, ``lost`` or ``""``, and a side its ``text`` and the ``citations``, each with its
+            source.
         cost: a run's figures (``figures.Figures``), and its ``tokens``, ``about`` so many where a server does not count
             them; ``saved_tokens`` are those that the tape spared.
     """
 
     runs: list[Json]
+    titles: dict[str, str]
     parts: Json | None
     caveats: list[Json]
     plan: list[Json | None]
@@ -326,6 +330,9 @@ def compared(runs: Sequence[Recording]) -> Comparison:
             }
             for run in runs
         ],
+        titles=quoted_titles(
+            *(version["plan"] for side in reversed(sides) for version in side.run.plans)
+        ),
         parts=_parts(sides),
         caveats=_caveats(sides),
         plan=_plans(sides),
@@ -432,7 +439,7 @@ def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
     last = attempts[-1]
     summary = last["output_summary"]
     return {
-        "query": last["raw_input"].get("query", ""),
+        "query": query_text(last["raw_input"]),
         "tool": last["tool"],
         "status": last["status"],
         "found": summary["evidence_count"],
@@ -476,7 +483,7 @@ def _claims(sides: Sequence[Side]) -> list[Json]:
             {
                 "text": next(claim["text"] for claim in claims if claim),
                 "changes": _changes(sides, sources, ("gained", "lost", "recited", "shared")),
-                "sides": [claim and {"citations": claim["citations"]} for claim in claims],
+                "sides": claims,
             }
         )
     return rows

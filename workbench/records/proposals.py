@@ -55,6 +55,15 @@ def description(request: Request) -> str:
     return str(_first(request, "action_requests").get("description") or "")
 
 
+def last_needs(reflections: Sequence[Data]) -> list[Data]:
+    """Return the needs of the newest reflection."""
+    return [
+        need
+        for reflection in reflections[-1:]
+        for need in (reflection.get("signals") or {}).get("needs") or ()
+    ]
+
+
 def allowed(request: Request) -> tuple[str, ...]:
     """Return the answers that are taken; all of them where nothing is said."""
     return tuple(

@@ -24,15 +24,16 @@ def family(run: Recording) -> list[Json]:
 def details(run: Recording, origin: str) -> Json:
     """Return what a run has cost (``wb.runs.costs``), and how it differs from the one that it was made from.
 
-    ``changes`` are those of ``fork_changes``; ``answer_changed`` is None while there is none to compare; other
-    numbers of the same passages are no change.
+    ``changes`` are those of ``fork_changes``; ``answer_changed`` is None while there is none to compare, and
+    ``first_change`` its first line that the other answer lacks; other numbers of the same passages are no change.
     """
     changed = fork_changes(run, origin)
     runs = [] if changed is None else [run, recorded(run, origin)]
-    answers = [{*unmarked(each.answer).splitlines()} for each in runs]
-    differs = answers[0] != answers[1] if answers and all(answers) else None
+    answers = [unmarked(each.answer).splitlines() for each in runs]
+    differs = {*answers[0]} != {*answers[1]} if answers and all(answers) else None
+    first = next((line for line in answers[0] if line not in answers[1]), "") if differs else ""
     costs = run._workspace.runs.costs(run.run_id)
-    return costs | {"changes": changed, "answer_changed": differs}
+    return costs | {"changes": changed, "answer_changed": differs, "first_change": first}
 
 
 def fork_changes(run: Recording, origin: str | None) -> Json | None:

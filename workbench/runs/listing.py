@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
 from workbench.records.figures import figures
+from workbench.records.proposals import last_needs
 from workbench.runs.family import fork_changes
 from workbench.runs.fork import forecast
 from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.text import clean
+from workbench.views.labels.sentences import MISSING, need_state
 
 if TYPE_CHECKING:
     import pandas
@@ -61,20 +63,25 @@ class WorkspaceRuns:
         return [self._workspace.run(row["run_id"]) for row in self.lines(limit, text, **narrowed)]
 
     def costs(self, run_id: str) -> Json:
-        """Return the seconds of work, the models, tokens, money and score of a run; None where nothing is counted.
+        """Return the seconds, models, tokens, money, needs and score of a run; None where nothing is counted.
 
-        The score is the share of the answer's statements that their sources support.
+        ``saved_seconds`` are those of reused calls. ``needs_met`` of its ``needs`` are met, surely or likely. The score
+        is the share of the answer's statements that their sources support.
         """
         run = self._workspace.run(run_id)._read_once()
         calls = run.calls()
         total = calls.total()
         support = run.state.get("support")
         counted = figures({"records": run.records, "log": run.log, "support": support})
+        states = [*map(need_state, last_needs(run.reflections))]
         return {
             "seconds": counted["total_s"],
+            "saved_seconds": counted["saved_s"],
             "model": ", ".join(dict.fromkeys(call["model"] for call in calls)),
             "tokens": total["tokens"] or None,
             "money": total["money"],
+            "needs": len(states) - states.count("struck") or None,
+            "needs_met": sum(state not in (*MISSING, "struck") for state in states),
             "score": counted["citation_recall"],
         }
 

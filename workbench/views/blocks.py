@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from workbench.text import unmarked
 from workbench.views.labels import Labels
 from workbench.views.markup import cut
 
@@ -64,13 +65,14 @@ class Lines:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a title; HTML folds it, unless it is ``opened``."""
+    """Rows under a title, and blocks before them; HTML folds it, unless it is ``opened``."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     opened: bool = True
     notes: tuple[str, ...] = ()
+    inside: tuple[Block, ...] = ()
 
 
 Block = Lines | Table
@@ -113,11 +115,22 @@ def split_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
         yield is_table, list(group)
 
 
-def answer_blocks(answer: str, heading: str) -> Iterator[Block]:
-    """Yield the paragraphs and the tables of an answer below a heading."""
+def same_values(cells: Sequence[str]) -> bool:
+    """Return whether a row of a table has a value that is the same in every column, whatever it cites.
+
+    >>> same_values(["director", "Ang Lee [1]", "Ang Lee [2]"]), same_values(["director", "Ang Lee [1]"])
+    (True, False)
+    """
+    return len({*map(unmarked, cells[1:])}) == 1 < len(cells) - 1
+
+
+def answer_blocks(answer: str, heading: str, labels: Labels) -> Iterator[Block]:
+    """Yield the paragraphs and the tables of an answer below a heading, its rows of equal values marked."""
     for is_table, lines in split_tables(answer):
         if is_table:
             head, *rows = map(split_row, lines)
+            for row in filter(same_values, rows):
+                row[0] += f" {labels('beside_same')}"
             cells = (tuple(row[: len(head)]) for row in rows)
             yield Table("", tuple(map(Column, head)), tuple(cells))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 from workbench.state import Data
@@ -14,6 +14,7 @@ from workbench.views.blocks import (
     Column,
     Lines,
     Paragraph,
+    Table,
     answer_blocks,
     clipped,
     columns,
@@ -28,7 +29,10 @@ LETTERS = "ABCD"
 _MOST_ROWS = 40
 """Rows of a table that are shown; ``Comparison.to_dict()`` has all."""
 _SAME = ("same", "shared")
-_ORDER = (*["added", "gained", "removed", "lost", "changed", "moved", "recited", "open"], *_SAME)
+_ORDER = (
+    *["differ", "added", "gained", "removed", "lost", "changed", "moved", "recited", "open"],
+    *_SAME,
+)
 """Kinds of change, the most important first."""
 _ONLY = {"added": "only_b", "gained": "only_b", "removed": "only_a", "lost": "only_a"}
 
@@ -78,7 +82,9 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     parts = document["parts"]
     if not parts:
         return Lines([(labels("no_difference"), "strong")])
-    name = decision_name(parts["name"], labels) if parts["where"] == "decision" else parts["name"]
+    titles = document["titles"]
+    name = titles.get(parts["name"], parts["name"])
+    name = decision_name(name, labels) if parts["where"] == "decision" else name
     what = labels(f"part_{parts['where']}", name=name)
     values = parts["values"]
     lines: list[Paragraph] = [
@@ -88,20 +94,21 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     if any(value != values[0] for value in values):  # else the steps tell
         sides = zip(LETTERS, values, strict=False)
         lines += [
-            [(f"{letter} ", "strong"), _side_text(value, labels)]
+            [(letter, "letter"), f" {_side_text(value, labels, titles)}"]
             for letter, value in sides
             if value is not None
         ]
-    return Lines(lines)
+    effects = _text("effects", labels, document=document)
+    return Lines([*lines, *effects.splitlines()])
 
 
-def _side_text(value: Any, labels: Labels) -> str:
+def _side_text(value: Any, labels: Labels, titles: Mapping[str, str] = {}) -> str:
     if isinstance(value, Mapping):
         name = "side_decisions" if "action" in value else "side_step"
         return _text(name, labels, side=value, row={})
     if isinstance(value, list):
-        value = labels("comma").join(map(step_name, value))
-    return "—" if value is None else cut(value)
+        value = labels("comma").join(titles.get(item) or step_name(item) for item in value)
+    return "—" if value is None else cut(value, 300)
 
 
 def _text(name: str, labels: Labels, **about: Data) -> str:
@@ -131,7 +138,7 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
 def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Block]]:
     """Return whether a part is the ``same``, its counts, and its table: change, subject, and state in each run.
 
-    Of equal rows it has those of the answers; answers that are the same are shown once.
+    Of equal rows it has those of the answers; an answer that is the same in all runs is folded.
     """
     counts = Counter[str]()
     rows = list[Data]()
@@ -147,12 +154,18 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Blo
     state = min(kinds, key=("other", "open", "same").index, default="same")
     if name == "evidence":
         rows.sort(key=lambda row: _ORDER.index(_kind(row)))
+    elif name == "claims" and len(document["runs"]) == 2:
+        rows = [*_paired(rows), *(row for row in rows if all(row["sides"]))]
     letters = LETTERS[: len(document["runs"])]
     single = name == "claims" and state == "same"
+    kind = "number" if name == "evidence" else "text"
     heads = (
         [Column(" = ".join(letters))]
         if single
-        else [*columns(labels, "change:change", _PARTS[name]), *map(Column, letters)]
+        else [
+            *columns(labels, "change:change", _PARTS[name]),
+            *(Column(letter, kind) for letter in letters),
+        ]
     )
     cells = list[tuple[str, ...]]()
     for row in rows[:_MOST_ROWS]:
@@ -174,10 +187,26 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Blo
     title = f"{labels(f'beside_{name}')} · {summary}"
     answer = document["runs"][0]["answer"]
     if single and answer:
-        return state, summary, [Lines([(title, "strong")]), *answer_blocks(answer, "")]
+        return (
+            state,
+            summary,
+            [Table(title, (), (), False, inside=(*answer_blocks(answer, "", labels),))],
+        )
     if not rows:
         return state, summary, [Lines([(title, "dim")])]
-    return state, summary, [clipped(title, heads, cells, notes=notes)]
+    if name == "evidence":
+        notes.append(labels("beside_rank"))
+    return state, summary, [clipped(title, heads, cells, notes=notes, opened=not single)]
+
+
+def _paired(rows: Sequence[Data]) -> Iterator[Data]:
+    """Yield what only the first of two answers says next to what only the second says, in their order."""
+    alone = [[row for row in rows if not row["sides"][n]] for n in (1, 0)]
+    for first, second in zip_longest(*alone):
+        yield {
+            "changes": ["differ"] if first and second else (first or second)["changes"],
+            "sides": [first and first["sides"][0], second and second["sides"][1]],
+        }
 
 
 def _kind(row: Data) -> str:

@@ -103,7 +103,7 @@ def run_facts(document: Data, labels: Labels) -> list[str]:
 def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
     """Yield the paragraphs of the answer; nothing while there is none."""
     if document["answer"]:
-        yield from answer_blocks(document["answer"], labels("answer"))
+        yield from answer_blocks(document["answer"], labels("answer"), labels)
         trust = (
             support_text(document["support"], labels),
             needs_text(document["reflections"], labels),

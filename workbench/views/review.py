@@ -200,11 +200,7 @@ def support_text(claims: Sequence[Data], labels: Labels) -> str:
 
 def needs_text(reflections: Sequence[Data], labels: Labels) -> str:
     """Return how the needs of the newest reflection stand, after their sign; it is green where all were checked."""
-    needs = [
-        need
-        for reflection in reflections[-1:]
-        for need in (reflection.get("signals") or {}).get("needs") or ()
-    ]
+    needs = proposals.last_needs(reflections)
     signs = {_sign(need) for need in needs}
     sign = next((sign for sign in ("warning", "done") if sign in signs), "success")
     return f"{SIGNS[sign]} {cut(needs_sentence(needs, labels), 300)}" if needs else ""

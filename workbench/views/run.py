@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from workbench.records.figures import Piece
 from workbench.state import Data
-from workbench.text import closest, content_terms, sentences, terms, unmarked
-from workbench.views.blocks import split_row, split_tables
+from workbench.text import closest, content_terms, sentences, terms
+from workbench.views.blocks import same_values, split_row, split_tables
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
@@ -112,7 +112,7 @@ def _claim(document: Data, line: str, is_table: bool, marks: Marks) -> Data:
         "is_item": line.startswith(("- ", "* ")),
         "cells": [marks.line(cell) for cell in cells],
         "verdict": min(verdicts, key=_WORST_FIRST.index),
-        "same": len({*map(unmarked, cells[1:])}) == 1 < len(cells) - 1,
+        "same": same_values(cells),
         "missing": [claim["why"] for claim in support if claim["why"]],
         "sources": sources,
     }

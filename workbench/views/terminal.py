@@ -40,7 +40,7 @@ def plain(blocks: Iterable[Block], width: int, wrap: bool = True) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
 
 
-_LOOKS = {"strong": "bold", "dim": "dim", "code": "cyan", "bar": "bright_blue"}
+_LOOKS = {"strong": "bold", "letter": "bold", "dim": "dim", "code": "cyan", "bar": "bright_blue"}
 _SIGN_LOOKS = {
     **dict.fromkeys("✓", "green"),
     **dict.fromkeys("◐‖↻!", "yellow"),
@@ -116,7 +116,10 @@ def _table(block: Table) -> RenderableType:
         )
     title = [Text(visible(block.title), "bold")] if block.title else []
     return Group(
-        *title, *([table] if block.rows else []), *(Text(visible(note)) for note in block.notes)
+        *title,
+        *map(renderable, block.inside),
+        *([table] if block.rows else []),
+        *(Text(visible(note)) for note in block.notes),
     )
 
 

@@ -61,13 +61,15 @@ class RunTable(Panel):
             placeholder=labels("runs_tags_told"), description=labels("runs_tags")
         )
         self.note = ipywidgets.Text(description=labels("decision_note"))
-        self.save = press_button(labels("runs_save"), self._annotate)
+        self.save = press_button("", self._annotate)
         self.table = Pick(listener=self._pressed)
         self.message = ipywidgets.HTML()
         for narrowing in (self.search, self.status):
             on_change(narrowing, self._narrowed)
         filters = ipywidgets.HBox([self.search, self.status]).add_class("wb-filters")
-        self.about = ipywidgets.HBox([self.tags, self.note, self.save]).add_class("wb-filters")
+        self.about = ipywidgets.HBox([self.tags, self.note, self.save]).add_class(
+            "wb-filters wb-about"
+        )
         self.region = ipywidgets.VBox([filters, self.table, self.about, self.message]).add_class(
             "wb-part"
         )
@@ -109,6 +111,7 @@ class RunTable(Panel):
             letters=letters(self._wb, self._marked),
         )
         self.table.show(table)
+        self.save.description = self.labels("runs_save", n=len(self._marked))
         display_if(self.about, self._marked)
 
     def _narrowed(self) -> None:
@@ -121,7 +124,10 @@ class RunTable(Panel):
         if kind == "choose":
             self.ask(do="open", runs=[event.key])
         elif kind == "compare":
-            self.ask(do="compare", runs=list(self._marked))
+            others = [run_id for run_id in self._marked if run_id != self._here]
+            self.ask(
+                do="compare", runs=[self._here, *others] if len(others) == 1 else self._marked
+            )
         elif kind == "sort" and what in SORTS:
             self._sort = (
                 what,

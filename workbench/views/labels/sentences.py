@@ -26,6 +26,10 @@ _REASONS = (
 )
 
 
+MISSING = ("unmet", "open")
+"""The states of needs for which there is too little."""
+
+
 def need_state(need: Data) -> str:
     """Return a person's word on a need, ``unmet``, ``met``, or ``likely`` where only likeness was measured."""
     exact = need["kind"] in ("name", "field", "condition", "count") or "verdict" in need
@@ -37,9 +41,8 @@ def need_state(need: Data) -> str:
 def needs_sentence(needs: Sequence[Data], labels: Labels) -> str:
     """Return how many needs there are, how they stand, and the names of those that are not met."""
     states = Counter(map(need_state, needs))
-    missing = {"unmet", "open"}
-    parts = [labels(f"needs_{state}", n=n) for state, n in states.items() if state not in missing]
-    names = [need["need"] for need in needs if need_state(need) in missing]
+    parts = [labels(f"needs_{state}", n=n) for state, n in states.items() if state not in MISSING]
+    names = [need["need"] for need in needs if need_state(need) in MISSING]
     if names:
         parts.append(labels("needs_unmet", n=len(names), names=labels("comma").join(names)))
     return f"{labels('needs_of', n=len(needs))}{labels('colon')}{labels('comma').join(parts)}"
