@@ -118,7 +118,7 @@ def split_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
 def same_values(cells: Sequence[str]) -> bool:
     """Return whether a row of a table has a value that is the same in every column, whatever it cites.
 
-    >>> same_values(["director", "Ang Lee [1]", "Ang Lee [2]"]), same_values(["director", "Ang Lee [1]"])
+    >>> same_values(["year", "1821 [1]", "1821 [2]"]), same_values(["year", "1821 [1]"])
     (True, False)
     """
     return len({*map(unmarked, cells[1:])}) == 1 < len(cells) - 1

@@ -157,15 +157,9 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Blo
     elif name == "claims" and len(document["runs"]) == 2:
         rows = [*_paired(rows), *(row for row in rows if all(row["sides"]))]
     letters = LETTERS[: len(document["runs"])]
-    single = name == "claims" and state == "same"
     kind = "number" if name == "evidence" else "text"
-    heads = (
-        [Column(" = ".join(letters))]
-        if single
-        else [
-            *columns(labels, "change:change", _PARTS[name]),
-            *(Column(letter, kind) for letter in letters),
-        ]
+    heads = columns(
+        labels, "change:change", _PARTS[name], *(f"{letter}:{kind}" for letter in letters)
     )
     cells = list[tuple[str, ...]]()
     for row in rows[:_MOST_ROWS]:
@@ -177,7 +171,7 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Blo
             _changes(row, document, labels),
             _text(f"of_{name}", labels, row=row, document=document),
         )
-        cells.append((sides[0],) if single else (*about, *sides))
+        cells.append((*about, *sides))
     notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
     summary = labels("comma").join(
         labels(f"count_{_of_two(kind, document)}", n=counts[kind])
@@ -185,13 +179,11 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Blo
         if counts[kind]
     )
     title = f"{labels(f'beside_{name}')} · {summary}"
+    single = name == "claims" and state == "same"
     answer = document["runs"][0]["answer"]
     if single and answer:
-        return (
-            state,
-            summary,
-            [Table(title, (), (), False, inside=(*answer_blocks(answer, "", labels),))],
-        )
+        inside = tuple(answer_blocks(answer, "", labels))
+        return state, summary, [Table(title, (), (), False, inside=inside)]
     if not rows:
         return state, summary, [Lines([(title, "dim")])]
     if name == "evidence":

@@ -124,10 +124,8 @@ class RunTable(Panel):
         if kind == "choose":
             self.ask(do="open", runs=[event.key])
         elif kind == "compare":
-            others = [run_id for run_id in self._marked if run_id != self._here]
-            self.ask(
-                do="compare", runs=[self._here, *others] if len(others) == 1 else self._marked
-            )
+            with_open = [self._here] if len(self._marked) == 1 else []
+            self.ask(do="compare", runs=[*with_open, *self._marked])
         elif kind == "sort" and what in SORTS:
             self._sort = (
                 what,
