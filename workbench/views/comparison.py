@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 from workbench.state import Data
@@ -54,14 +54,16 @@ def _of_two(kind: str, document: Data) -> str:
 def beside(document: Data, labels: Labels) -> list[Block]:
     """Return the runs, a verdict, the answers, then what differs, and the metrics."""
     parts = {name: _part(name, document, labels) for name in _PARTS if document[name]}
-    results = [name for name in parts if name in ("claims", "evidence")]
-    verdict = [labels(f"verdict_{parts[n][0]}_{n}", counts=parts[n][1]) for n in results]
+    verdict = [
+        labels(f"verdict_{parts[name][0]}_{name}", counts=parts[name][1])
+        for name in ("claims", "evidence")
+        if name in parts
+    ]
     return [
         _runs(document, labels),
         _verdict(document, verdict, labels),
         *_caveats(document, labels),
-        *chain.from_iterable(parts[name][2] for name in results),
-        *chain.from_iterable(part[2] for name, part in parts.items() if name not in results),
+        *(block for _, _, block in parts.values()),
         _figures(document, labels),
     ]
 
@@ -135,7 +137,7 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         yield Lines(unknown, mark="interrupted")
 
 
-def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Block]]:
+def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
     """Return whether a part is the ``same``, its counts, and its table: change, subject, and state in each run.
 
     Of equal rows it has those of the answers; an answer that is the same in all runs is folded.
@@ -161,17 +163,17 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Blo
     heads = columns(
         labels, "change:change", _PARTS[name], *(f"{letter}:{kind}" for letter in letters)
     )
-    cells = list[tuple[str, ...]]()
-    for row in rows[:_MOST_ROWS]:
-        sides = [
-            _text(f"side_{name}", labels, side=side, row=row) if side else "–"
-            for side in row["sides"]
-        ]
-        about = (
+    cells = [
+        (
             _changes(row, document, labels),
             _text(f"of_{name}", labels, row=row, document=document),
+            *(
+                _text(f"side_{name}", labels, side=side, row=row) if side else "–"
+                for side in row["sides"]
+            ),
         )
-        cells.append((*about, *sides))
+        for row in rows[:_MOST_ROWS]
+    ]
     notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
     summary = labels("comma").join(
         labels(f"count_{_of_two(kind, document)}", n=counts[kind])
@@ -183,12 +185,12 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, list[Blo
     answer = document["runs"][0]["answer"]
     if single and answer:
         inside = tuple(answer_blocks(answer, "", labels))
-        return state, summary, [Table(title, (), (), False, inside=inside)]
+        return state, summary, Table(title, (), (), False, inside=inside)
     if not rows:
-        return state, summary, [Lines([(title, "dim")])]
+        return state, summary, Lines([(title, "dim")])
     if name == "evidence":
         notes.append(labels("beside_rank"))
-    return state, summary, [clipped(title, heads, cells, notes=notes, opened=not single)]
+    return state, summary, clipped(title, heads, cells, notes=notes, opened=not single)
 
 
 def _paired(rows: Sequence[Data]) -> Iterator[Data]:

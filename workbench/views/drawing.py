@@ -6,6 +6,7 @@ A network is boxes and lines, from above to below: a plan, or a graph of nodes.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,7 +161,9 @@ def sheet(
 # networks
 
 _MARGIN, _NARROWEST, _WIDEST, _HEADING = 8, 130, 340, 16
-_BOLD = 12.5
+_ALL = 1200
+"""How wide a layer of many boxes is, where their names can be cut so far."""
+_BOLD = 13.5
 """The size by which a heavy text of 12 pixels is measured."""
 
 
@@ -195,14 +198,16 @@ def network(
 ) -> Body:
     """Draw boxes in layers, downwards; a line that leads back, or skips a layer, bows to one side.
 
-    Boxes are as wide as their longest text. In a low one the fact is on the line of its name, else below it. The boxes
-    of a group are on a common ground with its name.
+    Boxes are as wide as their longest text, narrower where many are in a layer. In a low one the fact is on the line of
+    its name, else below it. The boxes of a group are on a common ground with its name.
     """
     lines = sorted(lines, key=lambda line: line.look in ("heavy", "cycle"))
     layers = layered(boxes, [line[:2] for line in lines]).places
     texts = [(width(box.name, _BOLD), width(box.fact)) for box in boxes.values()]
     needed = max((sum(pair) + 16 if high < 40 else max(pair) for pair in texts), default=0)
-    wide = min(max(round(needed) + 24, _NARROWEST), _WIDEST)
+    most = max(Counter(layer for layer, _ in layers.values()).values(), default=1)
+    wide = max(min(round(needed) + 24, _WIDEST, _ALL // most), _NARROWEST)
+    pitch = high + min(20 + 4 * most, 60)
     bows = {line: _bow(layers[line.source], layers[line.target]) for line in lines}
     left, right = (max([0, *(sign * bow * 3 // 4 for bow in bows.values())]) for sign in (-1, 1))
     first = min((row for _, row in layers.values()), default=0)
@@ -210,10 +215,7 @@ def network(
     centres = {
         key: (
             round((row - first) * (wide + 12) + wide / 2 + left + _MARGIN),
-            (high * 3 // 2) * layer
-            + _HEADING * sum(n <= layer for n in begins)
-            + high // 2
-            + _MARGIN,
+            pitch * layer + _HEADING * sum(n <= layer for n in begins) + high // 2 + _MARGIN,
         )
         for key, (layer, row) in layers.items()
     }
@@ -225,7 +227,7 @@ def network(
                 "svg.ground",
                 name=name,
                 places=places,
-                high=high * 3 // 2,
+                high=pitch,
                 above=_HEADING,
                 wide=wide,
             )
@@ -257,6 +259,7 @@ def _box(key: str, box: Box, centre: tuple[int, int], size: tuple[int, int]) -> 
     (wide, high), (x, y) = size, centre
     beside = width(box.fact) + 16 if high < 40 else 0
     name = short(box.name, int((wide - 20 - beside) / (0.6 * _BOLD)))
-    fact = short(box.fact, int((wide - 20) / 7.2))
+    fits = width(box.fact) <= wide - 20
+    fact = short(box.fact if fits else box.fact.partition(" · ")[0], int((wide - 20) / 7.2))
     place = {"x": x - wide // 2, "y": y - high // 2, "wide": wide, "high": high}
     return draw("svg.box", key=key, box=box, name=name, fact=fact, **place)
