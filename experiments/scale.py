@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.knowledge.adding import adding
+from workbench.knowledge import adding
 from workbench.knowledge.library import Library
 from workbench.models.embeddings import SentenceEncoder, sentence_encoder
 from workbench.settings import Settings

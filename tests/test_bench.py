@@ -17,7 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
 from workbench.runs.asking import LONGEST_MESSAGE
-from workbench.runs.family import details
+from workbench.runs.fork import details
 from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
 from workbench.session import Workbench

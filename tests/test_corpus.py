@@ -17,11 +17,11 @@ from click.testing import CliRunner
 from pypdf import PdfWriter
 from pypdf.generic import NameObject, StreamObject, read_object
 
-from tests.cases import HERE
+from tests.cases import HERE, load
 from workbench.cli import main
 from workbench.knowledge.library import Library
 from workbench.knowledge.reading import formats as documents
-from workbench.knowledge.reading.corpus import chunks, load
+from workbench.knowledge.reading.corpus import chunks
 from workbench.language.quoting import parts
 from workbench.settings import Settings
 

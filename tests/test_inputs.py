@@ -20,11 +20,11 @@ from pydantic import ValidationError
 
 from tests import bad_inputs
 from tests.bad_inputs import FILMS, PLAN, WHEN
+from tests.cases import load
 from tests.shelves import CORE, environment
 from workbench.cli import main
 from workbench.errors import RunError, WorkbenchError
 from workbench.knowledge.library import check_name
-from workbench.knowledge.reading import corpus
 from workbench.language.question import read
 from workbench.plans import Plan
 from workbench.runs.asking import LONGEST_MESSAGE
@@ -115,7 +115,7 @@ class Place:
 
     def loaded(self, name: str, raw: bytes) -> Any:
         (self.folder / name).write_bytes(raw)
-        return corpus.load([self.folder / name])
+        return load([self.folder / name])
 
 
 @pytest.fixture(scope="module")
@@ -301,11 +301,17 @@ def test_a_line_of_a_gigabyte_is_passed_over_in_little_memory(tmp_path: Path) ->
         file.seek(2**30)
         file.write(b"\n" + GOOD)
     code = (
-        "import re, sys; from workbench.knowledge.reading.corpus import load; found = load([sys.argv[1]]); "
+        "import re, sys; from tests.cases import load; found = load([sys.argv[1]]); "
         "print([d.doc_id for d in found.documents], found.problems[0]['line'], found.problems[0]['reason'], "
         "int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) // 1024, sep='|')"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parent.parent,
+    )
     ids, line, reason, megabytes = done.stdout.strip().split("|")
     assert (ids, line) == ("['first', 'good']", "2")
     assert "1,024 MB" in reason and "cut it" in reason
@@ -321,7 +327,7 @@ def test_a_folder_with_pipes_loops_links_to_nothing_and_open_quotes_is_read(tmp_
     (folder / "nothing.txt").symlink_to("nowhere")
     (folder / "loop.txt").symlink_to("loop.txt")
     (folder / "up").symlink_to(folder)
-    loaded = corpus.load([folder])
+    loaded = load([folder])
     assert [d.doc_id for d in loaded.documents] == ["good.txt", "1", "3", "4", "5"], "no good row is swallowed"
     bad = {"pipe.txt", "zero.txt", "nothing.txt", "loop.txt", "up", "quote.csv"}
     assert {Path(problem["file"]).name for problem in loaded.problems} == bad

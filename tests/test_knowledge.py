@@ -17,7 +17,7 @@ from tests.films import FILMS as DATA
 from tests.films import VOCABULARY, where
 from tests.shelves import CORE, jsonl
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge, WorkbenchError
-from workbench.knowledge.adding.spool import MANY
+from workbench.knowledge.adding import MANY
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import Source
 from workbench.knowledge.reading.corpus import Document

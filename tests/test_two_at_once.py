@@ -18,7 +18,7 @@ from tests import forked
 from tests.counting import endless
 from tests.shelves import jsonl, workbench
 from workbench.errors import KnowledgeError, NotPaused, RunError, UnknownKnowledge, WorkbenchError, WorkspaceBusy
-from workbench.knowledge.adding.adding import Addition
+from workbench.knowledge.adding import Addition
 from workbench.parts.memory.service import find_store
 from workbench.records.store import RunStore
 from workbench.records.tape import canonical

@@ -17,10 +17,10 @@ from tests import forked
 from tests.servers.chroma import ChromaServer
 from tests.shelves import jsonl
 from workbench.errors import KnowledgeError
-from workbench.knowledge.indexes import stores, vectors
-from workbench.knowledge.indexes.chroma import Chroma
+from workbench.knowledge.indexes import vectors
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.store import Place
+from workbench.knowledge.indexes.stores import Chroma, opened
 from workbench.knowledge.library import Library
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.sources.lance import Lance
@@ -243,7 +243,7 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
         wb.add_knowledge("notes", [notes], lambda *_: None)
         assert wb.knowledge.get("notes").inspect()["chroma"] and answers(wb) == expected
         base = wb.knowledge.get("notes")
-        with stores.opened(base._view._place, base._view._index) as kept:
+        with opened(base._view._place, base._view._index) as kept:
             assert dict(kept.stored_keys()) == dict(base._view._index.rows("SELECT chunk_id, vector FROM passages"))
 
 

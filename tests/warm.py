@@ -9,7 +9,7 @@ import importlib
 for _name in (
     *("chromadb", "chromadb.api.rust", "httpx", "langchain_openai", "langgraph.checkpoint.sqlite"),
     *("networkx", "numpy", "openai", "workbench.graphs.conversation", "workbench.session", "tests.storm"),
-    *("workbench.knowledge.adding.adding", "workbench.knowledge.knowledge_base", "workbench.graphs.generate"),
+    *("workbench.knowledge.adding", "workbench.knowledge.knowledge_base", "workbench.graphs.generate"),
 ):
     importlib.import_module(_name)
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
@@ -534,7 +534,7 @@ def checked(what: str, part: Any) -> Any:
     return part
 
 
-async def _call_part(
+async def call_part(
     part: str, context: Context, *arguments: Any, unrecorded: Sequence[Any] = ()
 ) -> Any:
     """Call a registered part, or return its recorded reply from the tape.
@@ -558,7 +558,7 @@ async def call_router(context: Context, message: str, available: Sequence[str]) 
     Raises:
         WorkbenchError: it gives anything but a list of names.
     """
-    names = await _call_part("router", context, message, list(available))
+    names = await call_part("router", context, message, list(available))
     if names is None:
         return None
     if not isinstance(names, list) or not all(
@@ -580,7 +580,7 @@ async def call_reflector(
     Raises:
         WorkbenchError: it changes keys that a proposal does not have.
     """
-    changes = await _call_part("reflector", context, query, list(evidence), dict(rules))
+    changes = await call_part("reflector", context, query, list(evidence), dict(rules))
     if not isinstance(changes, Mapping) or set(changes) - set(_PROPOSAL_KEYS):
         raise WorkbenchError(
             f"The reflector gave {shown(changes)}. Give a dict with some of {', '.join(_PROPOSAL_KEYS)}."
@@ -610,7 +610,7 @@ async def call_merger(context: Context, query: str, evidence: Sequence[Any]) -> 
         WorkbenchError: it returns something that is not in this evidence.
     """
     by_id = {piece["result_id"]: piece for piece in evidence}
-    pieces = await _call_part("merger", context, query, list(evidence))
+    pieces = await call_part("merger", context, query, list(evidence))
     ids = [
         piece_or_id.get("result_id") if isinstance(piece_or_id, Mapping) else piece_or_id
         for piece_or_id in pieces
@@ -623,53 +623,16 @@ async def call_merger(context: Context, query: str, evidence: Sequence[Any]) -> 
     return [by_id[piece_or_id] for piece_or_id in dict.fromkeys(ids)]
 
 
-async def call_outliner(context: Context, query: str, evidence: Sequence[Any]) -> list[Json]:
-    """Return the sections of the registered outliner.
-
-    Raises:
-        WorkbenchError: it gives anything but a list of sections over this evidence.
-    """
-    sections = await _call_part("outliner", context, query, list(evidence))
-    numbers = set(range(1, len(evidence) + 1))
-    with suppress(AttributeError, KeyError, TypeError):
-        filled = [{"summary": "", "query": query, **section} for section in sections]
-        if filled and all(
-            section["title"].strip() and numbers.issuperset(section["evidence"])
-            for section in filled
-        ):
-            return filled
-    raise WorkbenchError(
-        f"The outliner gave {shown(sections)}. Give a list of {{'title', 'evidence'}}, the evidence as numbers from 1 "
-        f"to {len(evidence)}."
-    )
-
-
 async def call_writer(context: Context, query: str, evidence: Sequence[Any]) -> str:
     """Return the answer of the registered writer.
 
     Raises:
         WorkbenchError: it is not text.
     """
-    text = await _call_part("writer", context, query, list(evidence))
+    text = await call_part("writer", context, query, list(evidence))
     if not isinstance(text, str) or not text.strip():
         raise WorkbenchError(
             f"The writer gave {shown(text)}. Give the answer as text, with [n] for the n-th piece."
-        )
-    return text
-
-
-async def call_reducer(
-    context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]
-) -> str:
-    """Return the one text that the registered reducer makes of many.
-
-    Raises:
-        WorkbenchError: it gives no text.
-    """
-    text = await _call_part("reducer", context, list(texts), unrecorded=(reduce,))
-    if not isinstance(text, str) or not text.strip():
-        raise WorkbenchError(
-            f"The reducer gave {shown(text)}. Give a text, as `await reduce(texts)` gives it."
         )
     return text
 

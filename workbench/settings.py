@@ -275,22 +275,6 @@ class Settings(BaseSettings):
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
 
-    # reports as answers
-    auto_generate_report: bool = Field(
-        True, validation_alias=alias("auto_generate_report", "MA_AUTO_GENERATE_REPORT")
-    )
-    strict_plan_signal: bool = Field(
-        True, validation_alias=alias("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL")
-    )
-    reflection_allow_retry: bool = Field(
-        False, validation_alias=alias("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
-    )
-    reflection_max_retries: int = Field(
-        1,
-        ge=0,
-        le=10,
-        validation_alias=alias("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES"),
-    )
     retry_delay_s: float = Field(0, ge=0, description="seconds before a step is tried again")
 
     # merging and keeping

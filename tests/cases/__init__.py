@@ -1,8 +1,11 @@
 """Tables of cases, a file a test: each table is a text in which a case is a line, or ends at ";", and a cell at "|"."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+from workbench.knowledge.reading.corpus import Reading
 
 HERE = Path(__file__).parent
 
@@ -17,3 +20,10 @@ def rows(lines: list[str], end: str) -> Iterator[list[str]]:
     for line in lines:
         for case in line.split(end) if not line.startswith("#") else ():
             yield [cell.strip() for cell in case.split("|")]
+
+
+def load(paths: Iterable[Path]) -> Any:
+    """A reading that has come to its end, with all of its ``documents``."""
+    reading: Any = Reading(paths)
+    reading.documents = list(reading)
+    return reading

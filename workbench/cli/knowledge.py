@@ -18,7 +18,7 @@ from workbench.errors import CorpusError, WorkbenchError
 from workbench.state import Json
 
 if TYPE_CHECKING:
-    from workbench.knowledge.library import AddReport
+    from workbench.knowledge.adding import AddReport
     from workbench.session import Workbench
 
 _name = click.argument("name")

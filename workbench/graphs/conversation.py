@@ -24,11 +24,11 @@ from workbench.graphs.route import (
     Route,
     build_router,
     decide,
-    is_small_talk,
     read_question,
     read_workers,
 )
 from workbench.language.followup import standalone
+from workbench.language.words import is_small_talk
 from workbench.ports import Context
 from workbench.records.figures import retrieval_seconds
 from workbench.records.tape import RULES
@@ -36,38 +36,12 @@ from workbench.state import ConversationState, Data, Json
 
 # --- The last node: store the answer and the result, each under a key of the run ---
 
-RESULT_KEYS = (
-    "query",
-    "kb_prefix",
-    "kb_prefixes",
-    "worker_name",
-    "route_decision",
-    "use_retrieval",
-    "history",
-    "memory_context",
-    "conversation_summary",
-    "episodic_memory",
-    "remembered",
-    "noted",
-    "recalls",
-    "reflections",
-    "report",
-    "clarifications",
-    "outline",
-    "sections",
-    "thresholds",
-    "merged",
-    "runs",
-    "stop_reason",
-    "answer",
-    "answer_kind",
-    "citations",
-    "support",
-    "partial",
-    "routing_ms",
-    "retrieval_ms",
-    "generation_ms",
-)
+_RESULT = """
+    query kb_prefix kb_prefixes worker_name route_decision use_retrieval history memory_context conversation_summary
+    episodic_memory remembered noted recalls reflections report clarifications outline sections thresholds merged runs
+    stop_reason answer answer_kind citations support partial routing_ms retrieval_ms generation_ms
+"""
+RESULT_KEYS = _RESULT.split()
 
 
 async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:

@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field, create_model
 from workbench.errors import ModelError, PlanError
 from workbench.extensions import call_node, required
 from workbench.graphs.merge import collect, current_evidence
-from workbench.graphs.model_plan import make_steps, step_form
 from workbench.graphs.needs import (
     Entry,
     Ledger,
@@ -31,6 +30,7 @@ from workbench.graphs.needs import (
     thresholds,
 )
 from workbench.graphs.plan import FIRST_SEARCH, SEARCH, searched_text
+from workbench.graphs.planner import make_steps, step_form
 from workbench.graphs.roles import (
     NONE,
     READ,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from workbench.events import logged
+from workbench.extensions import call_node
 from workbench.graphs.execute import executor, skip, unended
 from workbench.graphs.merge import merger
 from workbench.graphs.plan import FIRST_SEARCH
@@ -24,8 +25,7 @@ from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan, PlanStep, last_records, work_seconds
 from workbench.ports import Context, Tools
 from workbench.records.tape import key_of_record
-from workbench.settings import Settings
-from workbench.state import ExecutionRecord, Json, Records, RetrievalState, StepTask
+from workbench.state import Json, Records, RetrievalState, StepTask
 
 
 async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
@@ -52,7 +52,9 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     # what was found stays: there is no time to find it again
     ending = stopped or work_seconds(records) >= budget
     counted = (
-        records if ending else current_records(plan, records, most_retries(context.settings))
+        records
+        if ending
+        else _validated("current_records", records, plan, records, context.settings)
     )
     wave = [
         {
@@ -83,9 +85,9 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
     waking = {*last, *state.get("activated", [])}
     total = sum(step.condition == "always" or step.step_id in waking for step in plan.steps)
     tasks = []
-    lacking = missing_words(plan, state.get("records", []))
+    asking: Plan = _validated("asking_for_missing", plan, plan, state.get("records", []))
     for entry in state["wave"]:
-        step = asking_for(plan.step(entry["step_id"]), lacking.get(entry["step_id"], []))
+        step = asking.step(entry["step_id"])
         task = StepTask(
             run_id=state["run_id"],
             kb_prefix=state["kb_prefix"],
@@ -141,81 +143,10 @@ def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     return ask_about_plan("step", state, runtime, f"Run {', '.join(names)} now?", wave=names)
 
 
-# --- A step whose findings a ``reflection`` step found wanting is done again, asking for what is missing too. The
-# newest attempt of a step counts: what the earlier one found is out as soon as the step is tried again. ---
-
-REFLECTION = "reflection"
-"""The tool that validates what a step found."""
-
-
-def most_retries(settings: Settings) -> int:
-    """Return how often a step may be done again because of a reflection."""
-    return settings.reflection_max_retries if settings.reflection_allow_retry else 0
-
-
-def current_records(
-    plan: Plan, records: Sequence[ExecutionRecord], max_retries: int
-) -> list[ExecutionRecord]:
-    """Return the records that count for what runs next, in the order in which they came.
-
-    A step that a reflection found wanting, at most ``max_retries`` times, is to run again with that reflection.
-    """
-    current = list(records)
-    for step in plan.steps:
-        own = [
-            (place, record)
-            for place, record in enumerate(current)
-            if record["step_id"] == step.step_id
-        ]
-        failures = [place for place, record in own if _missing(record) is not None]
-        if failures and len(failures) <= max_retries:
-            again = {step.step_id, *validated(step)}
-            current = [
-                r
-                for place, r in enumerate(current)
-                if place > failures[-1] or r["step_id"] not in again
-            ]
-    return current
-
-
-def missing_words(plan: Plan, records: Records) -> dict[str, list[str]]:
-    """Return step -> what the last reflection on it found missing."""
-    last = last_records(records)
-    reflections = [
-        (step, _missing(last[step.step_id])) for step in plan.steps if step.step_id in last
-    ]
-    return {
-        source: missing for step, missing in reflections if missing for source in validated(step)
-    }
-
-
-def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
-    """Return the step with what is missing in its query, once.
-
-    >>> step = PlanStep(step_id="a", objective="", tool="t", tool_input={"query": "who built the mill"})
-    >>> asking_for(step, ["died", "mill"]).tool_input["query"]
-    'who built the mill died'
-    """
-    query = step.tool_input.get("query")
-    if not isinstance(query, str):
-        return step
-    more = [word for word in missing if word.casefold() not in query.casefold()]
-    return step.model_copy(
-        update={"tool_input": {**step.tool_input, "query": " ".join([query, *more])}}
-    )
-
-
-def validated(step: PlanStep) -> list[str]:
-    """Return the steps that a reflection is on."""
-    return step.dependencies() if step.tool == REFLECTION else []
-
-
-def _missing(record: ExecutionRecord) -> list[str] | None:
-    """Return what a reflection found missing; None for any other record, and where it was satisfied."""
-    seen = [sub["detail"] for sub in record["sub_steps"] if sub["detail"].get("passed") is False]
-    if record["tool"] != REFLECTION or not seen:
-        return None
-    return [str(word) for detail in seen for word in detail["missing"]]
+def _validated(node: str, default: Any, plan: Plan, *args: Any) -> Any:
+    """Return what the part ``reports`` makes of a plan with steps that validate what others found."""
+    validates = any(step.tool == "reflection" for step in plan.steps)
+    return call_node(node, default, plan, *args) if validates else default
 
 
 def build_retrieval(

@@ -33,23 +33,6 @@ from workbench.text import terms
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
-
-__all__ = [
-    "AGENT_TYPES",
-    "TOOL_AGENT",
-    "Worker",
-    "build_router",
-    "decide",
-    "is_driven",
-    "is_small_talk",
-    "make_worker_name",
-    "parse_worker_name",
-    "parse_workers",
-    "read_question",
-    "read_workers",
-    "requested_bases",
-]
-
 GENERAL, DEFAULT = "general", "default"
 TOOL_AGENT = "tool_agent"
 AGENT_TYPES = (

@@ -9,40 +9,53 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import wraps
+from contextlib import closing, contextmanager
+from functools import cached_property, lru_cache, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from workbench.errors import KnowledgeError
 from workbench.extensions import provided
-from workbench.knowledge.graph import graph
-from workbench.knowledge.graph.view import View
-from workbench.knowledge.indexes import keywords, vectors
-from workbench.knowledge.indexes.index import Index, entities, relations
-from workbench.knowledge.indexes.stores import vector_place
+from workbench.knowledge import communities
+from workbench.knowledge.indexes import vectors
+from workbench.knowledge.indexes.index import (
+    Index,
+    entities,
+    fingerprint,
+    relations,
+    search_words,
+    term_frequency,
+    term_weight,
+)
+from workbench.knowledge.indexes.store import Damaged, Place, Store
+from workbench.knowledge.indexes.stores import checked, vector_place
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.names import Names
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.reading.files import STRUCTURE
+from workbench.knowledge.vocabulary import stored_vocabulary
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.ports import (
     About,
     AroundKind,
     Entity,
+    Field,
     LinkKind,
     Mention,
     Passage,
+    RelationKind,
     SearchKind,
     Words,
     call_reranker,
 )
 from workbench.settings import Settings
 from workbench.state import Condition, Json, Sort
-from workbench.text import FUNCTION_WORDS, simplified, stem, stems, terms
+from workbench.text import FUNCTION_WORDS, detect_language, simplified, stem, stems, terms
 
 if TYPE_CHECKING:
     import networkx
@@ -52,22 +65,19 @@ Hits = list[tuple[str, float]]
 """``(chunk_id, score)``, best first, ties by id."""
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
+Method = TypeVar("Method", bound=Callable[..., Any])
 _CLOSED = (-1, -1)  # the identity of no file: that of a closed one may be given to another
 
 
-def _in_one_generation(
-    method: Callable[Concatenate[CorpusKnowledge, P], T],
-) -> Callable[Concatenate[CorpusKnowledge, P], T]:
+def _in_one_generation(method: Method) -> Method:
     """Return a method that reads from one snapshot of the index, however many queries it makes."""
 
     @wraps(method)
-    def reading(self: CorpusKnowledge, *args: P.args, **kwargs: P.kwargs) -> T:
+    def reading(self: CorpusKnowledge, *args: Any, **kwargs: Any) -> Any:
         with self.reading():
             return method(self, *args, **kwargs)
 
-    return reading
+    return cast(Method, reading)
 
 
 class CorpusKnowledge:
@@ -193,7 +203,7 @@ class CorpusKnowledge:
         Cosines are exact; above ``exact_search_limit`` passages the candidates are what Chroma finds.
         """
         if kind == "words":
-            return keywords.search(self._index, query, top_k)
+            return search_words(self._index, query, top_k)
         vector = self._model.array([simplified(query)])[0]
         hits = self._view.nearest(vector, top_k) if self._is_large else None
         return self._view.matrix.search(vector, top_k) if hits is None else hits
@@ -267,22 +277,21 @@ class CorpusKnowledge:
         self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()
     ) -> list[Passage]:
         """Return the passages of these ids, in this order, then every passage of these documents, by position."""
-        rows = self._index.rows_in(
-            _PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids))
-        )
-        passages = {row[0]: _passage(row) for row in rows}
+        named = {passage["chunk_id"]: passage for passage in self._read("chunk_id", chunk_ids)}
         places = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(doc_ids))}
-        in_documents = map(
-            _passage,
-            self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)),
-        )
         in_order = sorted(
-            in_documents, key=lambda passage: (places[passage["doc_id"]], passage["position"])
+            self._read("passages.doc_id", doc_ids),
+            key=lambda passage: (places[passage["doc_id"]], passage["position"]),
         )
-        return [
-            *(passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages),
-            *in_order,
-        ]
+        return [*(named[chunk_id] for chunk_id in chunk_ids if chunk_id in named), *in_order]
+
+    def _read(self, column: str, values: Sequence[str]) -> Iterator[Passage]:
+        """Yield the passages that have one of these values in a column."""
+        sql = f"{_PASSAGES} WHERE {column} IN ({{}})"
+        for *own, fields in self._index.rows_in(sql, list(dict.fromkeys(values))):
+            typed = json.loads(fields)
+            typed.pop(STRUCTURE, None)  # the place of a node is no fact
+            yield cast(Passage, dict(zip(Passage.__annotations__, [*own, typed], strict=True)))
 
     @_in_one_generation
     def about(self) -> About:
@@ -379,7 +388,7 @@ class CorpusKnowledge:
             sql = "SELECT chunk_id FROM mentions WHERE entity_id IN ({})"
             return sorted({row[0] for row in self._index.rows_in(sql, ids)})
         if kind == "communities":
-            return graph.read(self._index, ids)
+            return communities.read(self._index, ids)
         if kind == "links":
             return self._names.links(ids)
         return self._names.shared(ids, limit)
@@ -511,21 +520,152 @@ _TITLED = (
 )
 _PASSAGES = (
     "SELECT chunk_id, passages.doc_id, title, passages.text, position, url, licence, fields "
-    "FROM passages JOIN documents ON documents.doc_id = passages.doc_id "
+    "FROM passages JOIN documents ON documents.doc_id = passages.doc_id"
 )
+_RELATION_KINDS = (
+    "SELECT relations.type, a.type, b.type, count(*) FROM relations JOIN entities AS a ON a.entity_id = source "
+    "JOIN entities AS b ON b.entity_id = target GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+)
+_NOTABLE = (
+    "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
+    "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT 10"
+)
+_TYPES = "SELECT type, count(*), title, min(doc_id) FROM documents GROUP BY type ORDER BY 2 DESC, type LIMIT 12"
 
 
-def _passage(row: Sequence[Any]) -> Passage:
-    chunk_id, doc_id, title, text, position, url, licence, fields = row
-    typed = json.loads(fields)
-    typed.pop(STRUCTURE, None)  # the place of a node is no fact
-    return Passage(
-        chunk_id=chunk_id,
-        doc_id=doc_id,
-        title=title,
-        text=text,
-        position=position,
-        url=url,
-        licence=licence,
-        fields=typed,
-    )
+class View:
+    """A reader's view of one generation. Any thread may use it; each part is read on first use."""
+
+    def __init__(self, index: Index, folder: Path, generation: int, place: Place):
+        self.vocabulary = stored_vocabulary(folder)
+        self.generation = generation
+        self._index = index
+        self._place = place
+        self._lock = threading.RLock()
+        self._store: Store | None = None
+        self._closed = False
+        # a cache of limited size, since questions may have any words
+        self._frequency = lru_cache(50_000)(partial(term_frequency, index))
+
+    def close(self) -> None:
+        """Release the store, after any search in it; readers may keep the rest."""
+        with self._lock:
+            self._closed = True
+            if self._store:
+                self._store.close()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return the digest of the documents: as the last ``add`` stored it, else computed, where that was killed."""
+        generation, _, digest = self._index.meta("fingerprint").partition(" ")
+        return digest if generation == str(self.generation) else fingerprint(self._index)
+
+    @cached_property
+    def passages(self) -> int:
+        """Return how many passages there are."""
+        return int(self._index.rows("SELECT count(*) FROM passages")[0][0])
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        """Return the typed fields by their names, those of most documents first."""
+        return {field["name"]: field for field in schema.schema(self._index, self.vocabulary)}
+
+    @cached_property
+    def about(self) -> About:
+        """Return how much there is, and the words of its documents, fields and values."""
+        tables = ("documents", "passages", "entities", "relations", "communities")
+        rows = self._index.rows("SELECT DISTINCT type FROM documents ORDER BY type LIMIT 50")
+        nouns = {language: list(words) for language, words in self.vocabulary.documents.items()}
+        single_words = {"measure": self.vocabulary.measure, "source": self.vocabulary.enrichment}
+        nouns |= {key: [word] for key, word in single_words.items() if word}
+        return About(
+            counts={
+                table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables
+            },
+            fields=list(self.fields.values()),
+            nouns={**nouns, "types": [row[0] for row in rows], "tables": list(self.tables)},
+            relations=[
+                RelationKind(type=kind, source=a, target=b, count=count)
+                for kind, a, b, count in self._index.rows(_RELATION_KINDS)
+            ],
+            titles=[row[0] for row in self._index.rows(_NOTABLE)],
+            types=[(row[0], row[1], row[2]) for row in self._index.rows(_TYPES)],
+            languages=self._languages(),
+        )
+
+    def _languages(self) -> list[str]:
+        """Return the languages of texts, the most frequent first, by a few of them from everywhere."""
+        sample = 50
+        every = max(1, self.passages // sample)
+        texts = self._index.rows(
+            f"SELECT substr(text, 1, 300) FROM passages WHERE rowid % {every} = 0 LIMIT {sample}"
+        )
+        counts = Counter(detect_language(row[0]) for row in texts)
+        return [language for language, _ in counts.most_common()]
+
+    @cached_property
+    def tables(self) -> dict[str, list[str]]:
+        """Return the names of files with several documents ("members" of members.csv), and of folders, with files."""
+        tables: dict[str, list[str]] = {}
+        rows = self._index.rows(
+            "SELECT source, count(*) FROM documents WHERE source > '' GROUP BY source"
+        )
+        folders = {Path(source).parent for source, _ in rows}
+        for source, count in rows:
+            path = Path(source)
+            names = {path.stem} if count > 1 else set()
+            for name in sorted(names | ({path.parent.name} if len(folders) > 1 else set())):
+                tables.setdefault(name, []).append(source)
+        # The limit of files and folders that have a name as a table.
+        return dict(list(tables.items())[:50])
+
+    @cached_property
+    def matrix(self) -> vectors.Matrix:
+        """Return every passage's vector."""
+        return vectors.Matrix.load(self._index)
+
+    @cached_property
+    def graph(self) -> networkx.MultiDiGraph:
+        """Return entities as nodes with their names and types, relations as edges keyed by their id."""
+        import networkx
+
+        graph: networkx.MultiDiGraph = networkx.MultiDiGraph()
+        for entity in entities(self._index):
+            graph.add_node(entity["entity_id"], **entity)
+        for relation in relations(self._index):
+            ends = relation["source"], relation["target"]
+            graph.add_edge(*ends, key=relation["relation_id"], **relation)
+        return graph
+
+    @property
+    def in_chroma(self) -> bool:
+        """Check whether the store of vectors is up to this generation; a killed ``add`` leaves it behind."""
+        return self._place.holds(self._index, self.generation)
+
+    def nearest(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]] | None:
+        """Return what the store finds, or None when it is not up to this generation, or was changed while it searched.
+
+        A writer raises the generation before it touches the store, so the same generation afterwards means: untouched.
+        """
+        with self._lock:
+            if self._closed or not self.in_chroma:
+                return None
+            try:
+                self._store = self._store or checked(self._place, self._index)
+            except Damaged:
+                if self._newest() != self.generation:  # it follows a newer one just now
+                    return None
+                raise
+            hits = self._store.search(self._index, query, top_k)
+            return hits if self._newest() == self.generation else None
+
+    def _newest(self) -> int:
+        """Return the generation in the file now, outside of the snapshot that this thread reads from."""
+        uri = f"{self._index.path.resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=30)) as now:
+            rows = now.execute("SELECT value FROM meta WHERE key = 'generation'")
+            return int(rows.fetchone()[0])
+
+    def weight(self, term: str) -> float:
+        """Inverse document frequency of a term."""
+        return term_weight(self._frequency(stem(term)), self.passages)

@@ -18,17 +18,16 @@ from typing import Any
 
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy, shown
 from workbench.knowledge import vocabulary as vocabularies
-from workbench.knowledge.adding.adding import Addition, AddReport, Progress
-from workbench.knowledge.adding.rebuilding import READY, RebuildReport, rebuild, remember, settle
+from workbench.knowledge.adding import Addition, AddReport, Progress
 from workbench.knowledge.indexes import stores
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge
-from workbench.knowledge.reading import corpus
+from workbench.knowledge.reading.corpus import Reading
+from workbench.knowledge.reading.files import given_paths
+from workbench.knowledge.rebuilding import READY, RebuildReport, rebuild, remember, settle
 from workbench.records.lease import holder_in, locked, note_holder
 from workbench.records.sqlite import translate_errors
 from workbench.settings import Settings
-
-__all__ = ["AddReport", "Library", "Progress", "check_name"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _DEVICES = (
@@ -142,17 +141,17 @@ class Library:
         """
         begun = time.monotonic()
         tell = progress or _silent
-        files = corpus.given_paths(paths)
+        files = given_paths(paths)
         with self.writing(check_name(name)) as folder:
             tell("read", 0, 0)
-            reading = corpus.Reading(files)
+            reading = Reading(files)
             remember(folder, files)
             if words := Path(vocabulary) if vocabulary else vocabularies.beside(files):
                 vocabularies.keep(folder, words)
             index = Index(folder / "index.db", create=True)
             try:
-                addition = Addition(index, folder, name, self._settings, tell, replace=replace)
-                reading.places = addition.places
+                before = None if replace else index.connection()
+                addition = Addition(index, folder, name, self._settings, tell, before)
                 report = addition.run(reading, reading, files)
             finally:
                 index.close()

@@ -8,16 +8,15 @@ automatically; countries are known in both languages to every base (``words.json
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -30,10 +29,10 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from workbench.errors import CorpusError
+from workbench.errors import CorpusError, WorkspaceError
 from workbench.extensions import paths
-from workbench.records.sqlite import translate_errors
-from workbench.state import Json
+from workbench.records.writing import write_file
+from workbench.state import Data, Json
 from workbench.text import CJK, fold
 
 FILE = "vocabulary.toml"
@@ -75,6 +74,7 @@ _UNITS = f"{_CURRENCIES}|kg|g|km2|m2|ha|km|m|cm|mm|ml|ms|s|min|h|kw|w|mw|kb|mb|g
 _GENERAL: Json = json.loads(
     files("workbench.knowledge").joinpath("words.json").read_text("utf-8")
 )
+_COUNTRIES: dict[str, dict[str, list[str]]] = _GENERAL["country"]
 GROUPING = frozenset(_GENERAL["grouping"])
 """Types of values that only group: two documents of one year have little in common."""
 
@@ -135,19 +135,14 @@ class Vocabulary:
         'Comedy'
         """
         return (
-            self._by_word.get((name, fold(value)))
+            self._by_word.get(name, {}).get(fold(value))
             or (country(value) if self._of_country(name) else "")
             or value
         )
 
     @cached_property
-    def _by_word(self) -> dict[tuple[str, str], str]:
-        values_by_word: dict[tuple[str, str], str] = {}
-        for name, values in self.values.items():
-            for value, words in values.items():
-                for word in (value, *(w for many in words.values() for w in many)):
-                    values_by_word.setdefault((name, fold(word)), value)
-        return values_by_word
+    def _by_word(self) -> dict[str, dict[str, str]]:
+        return {name: _values_by_word(values) for name, values in self.values.items()}
 
     def _of_country(self, name: str) -> bool:
         return self.meaning(name).type == "Country"
@@ -155,7 +150,7 @@ class Vocabulary:
     def synonyms(self, name: str, value: str) -> list[str]:
         """Other words for a value of a field, in either language."""
         words = self.values.get(name, {}).get(value) or (
-            _nations().get(value, {}) if self._of_country(name) else {}
+            _COUNTRIES.get(value, {}) if self._of_country(name) else {}
         )
         return [word for language in ("zh", "en") for word in words.get(language, [])]
 
@@ -177,7 +172,7 @@ class Vocabulary:
     def values_called(self, name: str, values: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         """Words for those of these values that have other words than themselves."""
         own = self.values.get(name, {})
-        nations = _nations() if self._of_country(name) else {}
+        nations = _COUNTRIES if self._of_country(name) else {}
         common = {} if own else _common("value")
         found_words = {
             v: own.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values
@@ -217,7 +212,7 @@ def load(path: Path) -> Vocabulary:
         ) from None
 
 
-def stored(folder: Path) -> Vocabulary:
+def stored_vocabulary(folder: Path) -> Vocabulary:
     """Return the vocabulary of the base in this folder; an empty one where it has none."""
     return load(folder / FILE) if (folder / FILE).exists() else Vocabulary()
 
@@ -229,10 +224,7 @@ def keep(folder: Path, path: Path) -> None:
         CorpusError: it cannot be read.
     """
     load(path)
-    new = folder / f".{FILE}.new"
-    with translate_errors(folder):
-        shutil.copyfile(path, new)
-        os.replace(new, folder / FILE)
+    write_file(folder / FILE, path.read_bytes(), replace=True, kind=WorkspaceError)
 
 
 def beside(paths: Iterable[Path]) -> Path | None:
@@ -295,18 +287,18 @@ def _meaning(name: str) -> FieldMeaning:
     return FieldMeaning(f"has_{relation}", kind, category=kind in GROUPING)
 
 
-@cache
-def _nations() -> dict[str, dict[str, list[str]]]:
-    return _GENERAL["country"]
+def _values_by_word(words_by_value: Mapping[str, Words]) -> dict[str, str]:
+    """Return the values by each of their words; of two values with one word the first has it."""
+    values: dict[str, str] = {}
+    for value, words in words_by_value.items():
+        for word in (value, *chain(*words.values())):
+            values.setdefault(fold(word), value)
+    return values
 
 
 @cache
-def _nation_words() -> dict[str, str]:
-    names_by_word: dict[str, str] = {}
-    for name, words in _nations().items():
-        for word in (name, *words["en"], *words["zh"]):
-            names_by_word.setdefault(fold(word), name)
-    return names_by_word
+def _country_names() -> dict[str, str]:
+    return _values_by_word(_COUNTRIES)
 
 
 def country(word: str) -> str:
@@ -315,4 +307,80 @@ def country(word: str) -> str:
     >>> country("taiwanese"), country("台湾"), country("banana")
     ('Taiwan', 'Taiwan', '')
     """
-    return _nation_words().get(fold(word), "")
+    return _country_names().get(fold(word), "")
+
+
+# --- Fields that say another name of a thing, and not something else about it ---
+#
+# ``original_title`` and ``title_en`` are other names of the document; ``authors_zh`` next to ``authors`` has the other
+# names of the authors, in their order; the triple ``茶馆 also_known_as Teahouse`` is one of its head. They become
+# aliases, by which a thing is found and linked in every language.
+
+_OTHER_NAMES = """
+    alias aliases aka also_known_as other_name other_names other_title other_titles alternative_name alternative_names
+    alternative_title alternative_titles alternate_title alternate_titles alternate_name alternate_names original_title
+    original_name synonyms english_title english_name chinese_title chinese_name native_name native_title
+    又名 别名 別名 原名 译名 譯名 中文名 英文名 外文名
+"""
+_NAMES = frozenset(_OTHER_NAMES.split())
+_LANGUAGE = r"(?:en|zh|ja|ko|fr|de|es|it|ru|hans|hant)(?:[_-](?:[a-z]{2}|hans|hant))?"
+_OF_TITLE = re.compile(rf"(?:title|name)[_-]{_LANGUAGE}|{_LANGUAGE}[_-](?:title|name)")
+_IN_CHINESE = re.compile("[中英外]文.名")
+_TWIN = re.compile(rf"(?P<field>.+)[_-]{_LANGUAGE}|{_LANGUAGE}[_-](?P<behind>.+)")
+
+
+def is_alias(name: str) -> bool:
+    """Check whether a field or a relation of this name says another name of its document or head.
+
+    >>> [is_alias(n) for n in ("original_title", "Title_EN", "alsoKnownAs", "又名", "author", "title")]
+    [True, True, True, True, False, False]
+    """
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s-]+", "_", name.strip()).lower()
+    return plain in _NAMES or bool(_OF_TITLE.fullmatch(plain) or _IN_CHINESE.fullmatch(plain))
+
+
+def find_translation(name: str, fields: Data) -> str | None:
+    """Return the field whose values this one says in another language, value for value; None when it is no such field.
+
+    >>> fields = {"authors": ["Lao She"], "authors_zh": ["老舍"], "zh_staff": ["赵文"], "staff": ["A", "B"]}
+    >>> [find_translation(name, fields) for name in fields]
+    [None, 'authors', None, None]
+    """
+    match = _TWIN.fullmatch(name.lower())
+    field = next(
+        (n for n in fields if match and n.lower() in (match["field"], match["behind"])), None
+    )
+    if (
+        field is None
+        or len(_texts(fields[field])) != len(_texts(fields[name]))
+        or not _texts(fields[name])
+    ):
+        return None
+    return field
+
+
+def says_names(name: str, fields: Data) -> bool:
+    """Check whether a field only says other names: it relates its document to nothing."""
+    return is_alias(name) or find_translation(name, fields) is not None
+
+
+def other_names(fields: Data) -> Iterator[str]:
+    """Yield the other names of a document that its fields say."""
+    for name, value in fields.items():
+        if is_alias(name):
+            yield from _texts(value)
+
+
+def other_names_of_values(fields: Data) -> Iterator[tuple[str, str]]:
+    """(name, another name of it) for the values that have a twin in another language."""
+    for name, value in fields.items():
+        field = None if is_alias(name) else find_translation(name, fields)
+        if field is not None:
+            yield from zip(_texts(fields[field]), _texts(value), strict=True)
+
+
+def _texts(value: Any) -> list[str]:
+    longest = 200
+    many = value if isinstance(value, list) else [value]
+    texts = [v.strip() for v in many if isinstance(v, str)]
+    return [t for t in texts if t and len(t) <= longest and "\n" not in t and "://" not in t]

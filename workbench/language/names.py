@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from workbench.knowledge.names.phrases import capitalised
+from workbench.knowledge.names.names import capitalised
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.ports import Bases, Field, KnowledgeBase, Mention
 from workbench.state import NameRead

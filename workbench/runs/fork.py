@@ -18,11 +18,18 @@ from workbench.graphs.reviewers import repeat_answer
 from workbench.models.wire import hidden
 from workbench.plans import Plan
 from workbench.records.store import RunRow
-from workbench.records.tape import answered, read
-from workbench.runs.recording import Recording, asked_dates
-from workbench.settings import Settings, all_settings, merge_settings, models_by_role
+from workbench.records.tape import answered, begun, read
+from workbench.runs.recording import Recording, asked_dates, recorded
+from workbench.settings import (
+    Settings,
+    all_settings,
+    flatten_settings,
+    merge_settings,
+    models_by_role,
+)
 from workbench.state import Data, Decision, Json
-from workbench.text import iso
+from workbench.text import iso, unmarked
+from workbench.views.plan import titled_diff
 
 _MERGED = ("thresholds", "needs", "pieces", "prompts", "results")
 """Edits that are mappings, whose entries take the place of the origin's."""
@@ -99,10 +106,10 @@ def forked(
         options["edited"].append("dates")
     if "graft" in edits:
         options["graft"] = dict(edits["graft"])
-    recorded = [dict(d) for d in edits.get("answers", decisions)]
+    decided = [dict(d) for d in edits.get("answers", decisions)]
     at = edits.get("at")
     decision = edits.get("decision")
-    if at is not None and not recorded and not options["review"]:
+    if at is not None and not decided and not options["review"]:
         raise RunError(
             f"Run {row['run_id']} has no review point. Name one for the new run: review=['reflect']."
         )
@@ -113,11 +120,11 @@ def forked(
         else:
             decision = {"action": "edit", "edits": {"plan": plan}}
     if decision is not None:
-        recorded = _decided(recorded, decision, at)
+        decided = _decided(decided, decision, at)
     elif at is not None:
-        recorded = recorded[: _place(recorded, at)[0]]
+        decided = decided[: _place(decided, at)[0]]
     how = {name: edits.get(name, "ask") for name in ("mismatch", "rest")}
-    return edits.get("query", row["message"]), {**options, "decisions": recorded, **how}
+    return edits.get("query", row["message"]), {**options, "decisions": decided, **how}
 
 
 def iso_date(name: str, value: Any) -> str:
@@ -287,3 +294,65 @@ def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
     """
     rising = sorted(seconds) or [0.0]
     return round(rising[len(rising) // 2], 3), round(rising[int(0.9 * len(rising))], 3)
+
+
+# --- The family of a run: what it was made from, and what was made of that, each with what was changed ---
+
+
+def family(run: Recording) -> list[Json]:
+    """Return a line (``wb.runs.lines``) per run of a family, oldest first; of a run without relatives only its own."""
+    [line] = run._work.lines([run.run_id])
+    root = [run.run_id, *line["origins"]][-1]
+    return [
+        *run._work.lines([root]),
+        *reversed(run._workspace.runs.lines(100, origin=root)),
+    ]
+
+
+def details(run: Recording, origin: str) -> Json:
+    """Return what a run has cost (``wb.runs.costs``), and how it differs from the one that it was made from.
+
+    ``changes`` are those of ``fork_changes``; ``answer_changed`` is None while there is none to compare, and
+    ``first_change`` its first line that the other answer lacks; other numbers of the same passages are no change.
+    """
+    changed = fork_changes(run, origin)
+    runs = [] if changed is None else [run, recorded(run, origin)]
+    answers = [unmarked(each.answer).splitlines() for each in runs]
+    differs = {*answers[0]} != {*answers[1]} if answers and all(answers) else None
+    first = next((line for line in answers[0] if line not in answers[1]), "") if differs else ""
+    costs = run._workspace.runs.costs(run.run_id)
+    return costs | {"changes": changed, "answer_changed": differs, "first_change": first}
+
+
+def fork_changes(run: Recording, origin: str | None) -> Json | None:
+    """Return the ``changes`` of a fork; None for a run of its own or of a recorded graph, and without the origin."""
+    if not origin or run.row["graph"] or origin not in run._workspace.runs:
+        return None
+    return changes(recorded(run, origin), recorded(run))
+
+
+def changes(origin: Recording, fork: Recording) -> Json:
+    """Return what was edited for a fork, by the name of the edit: what it was, and what it is.
+
+    A ``plan`` is as ``titled_diff`` has it, against the version that it is most like; a ``decision`` is the review
+    point and what the fork decided there, None where it has not.
+    """
+    after = fork.options
+    edited = after.get("edited", [])
+    changed: Json = {name: [origin.options.get(name) or {}, after.get(name)] for name in edited}
+    if "query" in changed:
+        changed["query"] = [origin.message, fork.message]
+    if "settings" in changed:
+        saved = [begun(run.tape()).get("settings", {}) for run in (origin, fork)]
+        changed["settings"] = [flatten_settings(settings) for settings in saved]
+    if "plan" in changed and "at" not in changed:
+        plan = Plan.load(after["plan"])
+        versions = (titled_diff(version["plan"], plan) for version in origin.plans)
+        changed["plan"] = min(versions, key=lambda diff: len(str(diff)), default={})
+    if {"at", "decision"} & {*edited}:
+        number = len(after["decisions"]) - bool({"plan", "decision"} & {*edited})
+        decided = fork.decisions[number:]
+        places = [decision["review_id"] for decision in (*decided, *origin.decisions[number:])]
+        changed = {k: v for k, v in changed.items() if k not in ("at", "plan", "decision")}
+        changed["decision"] = [next(iter(places), ""), next(iter(decided), None)]
+    return changed

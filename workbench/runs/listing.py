@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError, shown
 from workbench.records.figures import figures
 from workbench.records.proposals import last_needs
-from workbench.runs.family import fork_changes
-from workbench.runs.fork import forecast
+from workbench.runs.fork import forecast, fork_changes
 from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.text import clean

@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.errors import WorkbenchError
-from workbench.runs.family import family
+from workbench.runs.fork import family
 from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
 from workbench.state import Data

@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.errors import WorkbenchError
-from workbench.runs.family import details
+from workbench.runs.fork import details
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels
 from workbench.views.markup import el

@@ -17,11 +17,10 @@ from langchain_core.language_models import FakeListChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 
 from tests import forked
-from tests.cases import HERE
+from tests.cases import HERE, load
 from tests.servers import Reply, scripted_server
 from tests.shelves import CORE, noted, workbench
 from workbench.errors import ToolError, WorkbenchError
-from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion import canvas as reading
 from workbench.parts.fusion import graph as fusion

@@ -1,4 +1,4 @@
-"""The SQLite file of one knowledge base: its schema, one connection a thread, and its generation.
+"""The SQLite file of one knowledge base: its schema, one connection a thread, its generation, and its keywords.
 
 It is the truth about the base: everything else (the matrix in memory, Chroma, the graph in memory) is made from it. One
 ``add`` is one transaction, and the transaction raises the generation, by which an open reader sees that it has to look
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 from workbench.errors import KnowledgeError
 from workbench.ports import Entity, Relation
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
+from workbench.text import is_stop_word, stem, terms
 
 VERSION = 13
 """Of the tables: a file of another version is built again."""
@@ -121,20 +123,6 @@ class Index:
                 self._open[threading.current_thread()] = connection
         return connection
 
-    def write_much(self, memory_mb: float) -> None:
-        """Make this thread's connection one for long writing.
-
-        Keys are hashes and names, which come in no order: pages that stay in memory, and a log that is long before it
-        goes into the file, let a page be written once for many rows.
-        """
-        # Of the log of who writes much: 64 MB.
-        log_pages = 16_384
-        for pragma in (
-            f"cache_size = -{int(memory_mb * 1024)}",
-            f"wal_autocheckpoint = {log_pages}",
-        ):
-            self.rows(f"PRAGMA {pragma}")
-
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return every row of a query."""
         with self.translated_errors():
@@ -221,43 +209,78 @@ def fingerprint(index: Index) -> str:
 
 def entities(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Entity]:
     """Return the entities that have one of these values in a column, or all, by id."""
-    return [
-        {
-            "entity_id": i,
-            "name": name,
-            "type": kind,
-            "aliases": json.loads(aliases),
-            "doc_id": doc_id,
-        }
-        for i, name, kind, aliases, doc_id in _rows(
-            index, "SELECT entity_id, name, type, aliases, doc_id FROM entities", column, values
-        )
-    ]
+    rows: list[Entity] = _rows(index, "entities", Entity, column, values)
+    for row in rows:
+        row["aliases"] = json.loads(str(row["aliases"]))
+    return rows
 
 
 def relations(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Relation]:
     """Return the relations that have one of these values in a column, or all, by id."""
+    rows: list[Relation] = _rows(index, "relations", Relation, column, values)
+    return rows
+
+
+def _rows(index: Index, table: str, kind: type, column: str, values: Sequence[str]) -> Any:
+    """Return the rows of a table whose columns are the fields of this kind."""
+    names = list(kind.__annotations__)
+    sql = f"SELECT {', '.join(names)} FROM {table}"
+    if column:
+        rows = sorted(index.rows_in(f"{sql} WHERE {column} IN ({{}})", values))
+    else:
+        rows = index.rows(f"{sql} ORDER BY 1")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+# --- Keywords: BM25 of SQLite's FTS5 over stemmed words and Chinese bigrams. The score is Okapi BM25 with k1 1.2 and b
+# 0.75 (fixed in FTS5), summed over three columns: the titles of the document, the names and values of its fields in
+# both languages, and the passage itself. ---
+
+
+def join_terms(text: str) -> str:
+    """Return the terms of a text as the index keeps them, with spaces between."""
+    return " ".join(stem(term) for term in terms(text))
+
+
+def index_terms(
+    connection: sqlite3.Connection, number: int, title: str, names: str, body: str
+) -> None:
+    """Index passage ``number`` by the joined title and names of its document."""
+    row = (number, title, names, join_terms(body))
+    connection.execute("INSERT INTO terms (rowid, title, names, body) VALUES (?, ?, ?, ?)", row)
+
+
+def search_words(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
+    """Return ``(chunk_id, score > 0)``, best first, ties by id. Function words count only without any other."""
+    weights = (3.0, 1.0, 1.0)
+    every = list(dict.fromkeys(terms(query)))
+    stems = dict.fromkeys(
+        stem(term) for term in [t for t in every if not is_stop_word(t)] or every
+    )
+    if not stems or top_k < 1:
+        return []
+    sql = (
+        "SELECT chunk_id, round(-bm25(terms, ?, ?, ?), 6) AS score FROM terms JOIN passages ON number = terms.rowid "
+        "WHERE terms MATCH ? ORDER BY score DESC, chunk_id LIMIT ?"
+    )
+    match = " OR ".join(f'"{stem}"' for stem in stems)
     return [
-        {
-            "relation_id": i,
-            "source": source,
-            "type": kind,
-            "target": target,
-            "sentence": sentence,
-            "chunk_id": chunk_id,
-        }
-        for i, source, kind, target, sentence, chunk_id in _rows(
-            index,
-            "SELECT relation_id, source, type, target, sentence, chunk_id FROM relations",
-            column,
-            values,
-        )
+        (chunk_id, score)
+        for chunk_id, score in index.rows(sql, (*weights, match, top_k))
+        if score > 0
     ]
 
 
-def _rows(index: Index, sql: str, column: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
-    if not column:
-        return index.rows(f"{sql} ORDER BY 1")
-    return sorted(
-        index.rows_in(f"{sql} WHERE {column} IN ({{}})", values), key=lambda row: row[0]
-    )
+def term_weight(frequency: int, passages: int) -> float:
+    """ln((passages + 1) / (passages with the term + 1)): 0 for what is everywhere, most for what is nowhere.
+
+    >>> term_weight(9, 9), term_weight(0, 9)
+    (0.0, 2.302585)
+    """
+    return round(math.log((passages + 1) / (min(frequency, passages) + 1)), 6)
+
+
+def term_frequency(index: Index, stemmed: str) -> int:
+    """In how many passages a stem stands."""
+    row = index.rows("SELECT doc FROM term_counts WHERE term = ?", (stemmed,))
+    return int(row[0][0]) if row else 0

@@ -1,4 +1,4 @@
-"""The port of stores in which the vectors of a base are searched when they are many.
+"""The stores in which the vectors of a base are searched when they are many (``settings.vector_store``).
 
 A store is made of the index, and follows it after each change: the keys that it holds are compared with those of the
 index, and only the difference is written, so that a kill in the middle costs nothing. A new one is a subclass of
@@ -61,10 +61,6 @@ WRITE = 1_000
 LOCAL = "passages"
 """The collection of a base that has a folder of its own."""
 OnDone = Callable[[int, int], None]
-
-
-def ignore(done: int, total: int) -> None:
-    """Report progress to no one."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +156,7 @@ class Store(AbstractContextManager["Store"]):
         """Return a block whose errors become ours: ``Damaged`` where the files are."""
 
     @cleared()
-    def follow(self, index: Index, tell: OnDone = ignore) -> None:
+    def follow(self, index: Index, tell: OnDone = lambda *_: None) -> None:
         """Bring the collection up to the index: add what it lacks, delete what is gone. Any state before will do."""
         with self._answering():
             wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
@@ -184,9 +180,8 @@ class Store(AbstractContextManager["Store"]):
         if gone := [chunk_id for chunk_id, key in rows if key is None]:
             self.delete(gone)
         if remaining := {chunk_id: key for chunk_id, key in rows if key is not None}:
-            self.put(
-                list(remaining), list(remaining.values()), stored(index, list(remaining.values()))
-            )
+            keys = list(remaining.values())
+            self.put(list(remaining), keys, stored(index, keys))
 
     @cleared()
     def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
@@ -197,13 +192,10 @@ class Store(AbstractContextManager["Store"]):
         if not wanted or top_k < 1:
             return []
         with self._answering():
-            ids = sorted(self.nearest(query, wanted))
-        keys = dict(
-            index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids)
-        )
-        ids = [chunk_id for chunk_id in ids if chunk_id in keys]
-        if ids:
-            return best(
-                ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k
-            )
-        return []
+            nearest = self.nearest(query, wanted)
+        sql = "SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})"
+        rows = sorted(index.rows_in(sql, nearest))
+        if not rows:
+            return []
+        chunk_ids, keys = zip(*rows, strict=True)
+        return best(chunk_ids, products(stored(index, keys), query), top_k)

@@ -1,19 +1,168 @@
-"""Which store holds the vectors of a base (``settings.vector_store``): opened, kept up with the index, forgotten."""
+"""The store that has the vectors of a base (``settings.vector_store``): opened, kept up with the index, forgotten.
+
+By default it is Chroma's HNSW: in the base's own folder, or on a server (``settings.chroma_url``).
+"""
 
 from __future__ import annotations
 
 import shutil
 import uuid
 from collections import deque
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from workbench.errors import KnowledgeError, MissingExtra
+from workbench.errors import KnowledgeError, MissingExtra, ModelError
 from workbench.extensions import required
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.indexes.store import LOCAL, Damaged, OnDone, Place, Store, ignore
+from workbench.knowledge.indexes.store import LOCAL, Damaged, OnDone, Place, Store, cleared
 from workbench.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+_HNSW: Any = {"space": "cosine", "ef_construction": 100, "ef_search": 2_000, "max_neighbors": 16}
+"""Searching further pays more than more neighbours: 2,000 candidates find 98 % of the exact best ten of 100,000, and
+90 % of those of 1,000,000 in 14 ms.
+"""
+
+
+class Chroma(Store):
+    """The Chroma collection of one base. Hold it shortly, or close it when the generation changes.
+
+    An open client serves stale vectors after another process wrote; a new one does not. What it does with its files it
+    does on cleared memory, which it would write down as it comes.
+    """
+
+    @cleared()
+    def __init__(self, place: Place, collection: str = LOCAL, *, make: bool = True):
+        import chromadb.errors
+
+        self.place = place
+        with self._answering():
+            self._client: Any = _server(place) if place.url else _files(place.folder)
+            try:
+                self._collection: Any = (
+                    self._client.get_or_create_collection(
+                        collection, embedding_function=None, configuration={"hnsw": _HNSW}
+                    )
+                    if make
+                    else self._client.get_collection(collection, embedding_function=None)
+                )
+                self._count: int = self._collection.count()
+            except (chromadb.errors.ChromaError, OSError):
+                self.close()
+                raise
+
+    @cleared()
+    def close(self) -> None:
+        """Release the files, or of the connection."""
+        self._client.close()
+        if self.place.url:
+            self._client._server._session.close()  # which chromadb leaves open
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        import httpx
+        from chromadb.errors import ChromaError
+
+        refused = (
+            (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) if self.place.url else ()
+        )
+        try:
+            yield
+        except (ChromaError, *refused) as error:
+            if not self.place.url:
+                raise Damaged(self.place, error) from error
+            why = " ".join(str(error).split())[:300] or type(error).__name__
+            raise KnowledgeError(
+                f"The Chroma server at {self.place.mark} cannot be used: {why}. The index itself is whole and keeps "
+                "every vector. Start the server again (`chroma run`) and repeat, or unset WORKBENCH_CHROMA_URL; if "
+                "the server has lost its files, run `workbench kb rebuild` with the name of the base."
+            ) from error
+
+    def count(self) -> int:
+        """Return vectors kept."""
+        with self._answering():
+            return self._collection.count()
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Keep nothing under these ids."""
+        self._collection.delete(ids=list(ids))
+
+    def put(self, ids: Sequence[str], keys: Sequence[str], rows: np.ndarray) -> None:
+        """Keep these vectors under these ids."""
+        self._collection.upsert(
+            ids=list(ids), embeddings=rows, metadatas=[{"key": key} for key in keys]
+        )
+
+    def stored_keys(self) -> Iterator[tuple[str, str]]:
+        """Yield every id, with the key of its vector."""
+        total = self._collection.count()
+        for start in range(0, total, 10_000):
+            page = self._collection.get(include=["metadatas"], limit=10_000, offset=start)
+            yield from zip(
+                page["ids"],
+                (str((m or {}).get("key")) for m in page["metadatas"] or []),
+                strict=True,
+            )
+
+    def nearest(self, query: np.ndarray, wanted: int) -> Sequence[str]:
+        """Return what HNSW finds: nearly all of the best, not certainly.
+
+        Raises:
+            ModelError: the vector has another length than those that are kept: it is of another model.
+        """
+        from chromadb.errors import InvalidArgumentError, InvalidDimensionException
+
+        try:
+            ids: list[str] = self._collection.query(
+                query_embeddings=[query], n_results=wanted, include=[]
+            )["ids"][0]
+        except (InvalidArgumentError, InvalidDimensionException) as error:
+            raise ModelError(
+                f"The embedding model gave a vector of {len(query)} numbers ({error}): the server has another model "
+                "now. Give it the old one, or `workbench kb rebuild` the knowledge base."
+            ) from None
+        return ids
+
+    def remove(self) -> None:
+        """Delete the collection."""
+        with self._answering():
+            self._client.delete_collection(self._collection.name)
+
+
+def _files(folder: Path) -> Any:
+    import chromadb
+    import chromadb.config
+
+    return chromadb.PersistentClient(
+        str(folder), settings=chromadb.config.Settings(anonymized_telemetry=False)
+    )
+
+
+def _server(place: Place) -> Any:
+    """Return a client after asking the server whether it answers; the wait for one that hangs has a limit."""
+    import chromadb
+    import chromadb.config
+
+    parts = urlsplit(place.url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("its address must be like http://localhost:8000")
+    settings = chromadb.config.Settings(anonymized_telemetry=False)
+    secure = parts.scheme == "https"
+    port = parts.port or (443 if secure else 8000)
+    client: Any = chromadb.HttpClient(parts.hostname, port, ssl=secure, settings=settings)
+    # chromadb sets none, and has no setting for it
+    client._server._session.timeout = place.timeout_s
+    return client
+
+
+# --- The store of one base: opened, kept up with the index, forgotten ---
 
 
 def vector_place(folder: Path, settings: Settings) -> Place:
@@ -22,15 +171,14 @@ def vector_place(folder: Path, settings: Settings) -> Place:
     Raises:
         MissingExtra: LanceDB is asked for and cannot be had.
     """
-    if settings.vector_store == "chroma":
-        return Place(folder / "chroma", settings.chroma_url)
-    if find_spec("lancedb") is None:
-        raise MissingExtra("WORKBENCH_VECTOR_STORE=lancedb", "lancedb")
-    if settings.lancedb_path:
-        return Place(
-            Path(settings.lancedb_path).expanduser().absolute(), kind="lancedb", shared=True
-        )
-    return Place(folder / "lancedb", kind="lancedb")
+    kind = settings.vector_store
+    if kind == "lancedb" and find_spec(kind) is None:
+        raise MissingExtra("WORKBENCH_VECTOR_STORE=lancedb", kind)
+    if kind == "lancedb" and settings.lancedb_path:
+        shared_folder = Path(settings.lancedb_path).expanduser().absolute()
+        return Place(shared_folder, kind=kind, shared=True)
+    url = settings.chroma_url if kind == "chroma" else ""
+    return Place(folder / kind, url, kind=kind, shared=bool(url))
 
 
 def opened(place: Place, index: Index, *, make: bool = False) -> Store:
@@ -38,12 +186,10 @@ def opened(place: Place, index: Index, *, make: bool = False) -> Store:
 
     One that many share and that does not have it is an error, unless it may be made there.
     """
-    name = index.meta("chroma_collection") if place.url or place.shared else LOCAL
+    name = index.meta("chroma_collection") if place.shared else LOCAL
     if place.kind == "lancedb":
         lance: Store = required("stores", "lancedb", "sources")(place, name, make=make)
         return lance
-    from workbench.knowledge.indexes.chroma import Chroma
-
     return Chroma(place, name, make=make or not place.url)
 
 
@@ -73,7 +219,7 @@ def is_up_to(place: Place, index: Index) -> bool:
     return True
 
 
-def follow(place: Place, index: Index, tell: OnDone = ignore) -> bool:
+def follow(place: Place, index: Index, tell: OnDone) -> bool:
     """Bring the store at this place up to the index, and make one in a folder again when it is damaged.
 
     Returns:
@@ -82,10 +228,9 @@ def follow(place: Place, index: Index, tell: OnDone = ignore) -> bool:
     Raises:
         KnowledgeError: it cannot be written; the index itself is whole.
     """
-    if (place.url or place.shared) and not index.meta("chroma_collection"):
-        index.set_meta(
-            "chroma_collection", f"{index.path.parent.name.strip('.')}-{uuid.uuid4().hex[:12]}"
-        )
+    if place.shared and not index.meta("chroma_collection"):
+        name = f"{index.path.parent.name.strip('.')}-{uuid.uuid4().hex[:12]}"
+        index.set_meta("chroma_collection", name)
     for damaged in (False, True):
         try:
             with opened(place, index, make=True) as store:
@@ -95,11 +240,8 @@ def follow(place: Place, index: Index, tell: OnDone = ignore) -> bool:
             # made of the index, so nothing is lost with it; the caller says that it was made anew
             if damaged:
                 raise
-            shutil.rmtree(
-                place.folder / f"{index.meta('chroma_collection')}.lance"
-                if place.shared
-                else place.folder
-            )
+            table = f"{index.meta('chroma_collection')}.lance" if place.shared else ""
+            shutil.rmtree(place.folder / table)
     place.followed(index)
     return damaged
 
@@ -122,7 +264,7 @@ def forget(place: Place, path: Path) -> None:
     Raises:
         KnowledgeError: the server cannot be asked.
     """
-    if not (place.url or place.shared) or not path.exists():
+    if not place.shared or not path.exists():
         return
     with closing(Index(path)) as index:
         if index.meta("chroma_at") == place.mark:

@@ -1,7 +1,7 @@
 """Vectors, kept by content in the index, so that an unchanged text is never embedded again; and exact search.
 
 Up to ``settings.exact_search_limit`` passages a query is one product with a matrix in memory: complete, and the same
-twice. Above it Chroma gives candidates (``chroma.py``), and their cosines are exact again.
+twice. Above it Chroma gives candidates (``stores.py``), and their cosines are exact again.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.knowledge.aliases import says_names
 from workbench.knowledge.names.surfaces import (
     Bearer,
     Matcher,
@@ -27,7 +26,7 @@ from workbench.knowledge.names.surfaces import (
 )
 from workbench.knowledge.reading.files import LOOKS, STRUCTURE
 from workbench.knowledge.reading.triples import NODE
-from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
+from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary, says_names
 from workbench.plans import canonical_json
 from workbench.ports import Entity
 from workbench.state import Data

@@ -1,15 +1,32 @@
-"""The known names of a base: who is named in a text, and the links from passage to passage by titles and phrases."""
+"""The names of a base: who is named in a text, and the links from passage to passage by titles and phrases.
+
+What is in 《》 is written like a name, and so are words with capitals: one rule for the names in a text that no field
+has, the phrases that passages share, and the names in a question that no base knows.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from workbench.knowledge.indexes.index import Index, entities
-from workbench.knowledge.names.phrases import phrases
-from workbench.knowledge.names.surfaces import Bearer, Matcher, candidates, mentions_in
+from workbench.knowledge.names.entities import LONGEST_NAME
+from workbench.knowledge.names.surfaces import (
+    LONGEST,
+    SAYS_LITTLE,
+    Bearer,
+    Matcher,
+    candidates,
+    is_ordinary,
+    mentions_in,
+    ordinary_words,
+    surface_key,
+)
+from workbench.knowledge.vocabulary import country
 from workbench.ports import Entity, Link, Mention, Shared
-from workbench.text import CJK, closed_up, is_stop_word, sentences, terms
+from workbench.text import CJK, MONTHS, closed_up, is_stop_word, sentences, terms
 
 NAMESAKES = 3
 """How many documents may share a derived short form; any number may share a title."""
@@ -166,21 +183,19 @@ class Names:
         ]
         sql = "SELECT chunk_id FROM phrases JOIN passages USING (number) WHERE key = ? LIMIT ?"
         holders = {
-            key: [row[0] for row in self._index.rows(sql, (key, limit + 1))]
+            key: {row[0] for row in self._index.rows(sql, (key, limit + 1))}
             for key in sorted({key for *_, own in rows for key in own})
         }
-        rare = [
-            (chunk_id, sentence, key, sorted(i for i in holders[key] if i != chunk_id))
-            for chunk_id, sentence, own in rows
-            for key in own
-            if len(holders[key]) <= limit
-        ]
         return [
             Shared(
-                chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=elsewhere
+                chunk_id=chunk_id,
+                phrase=closed_up(key),
+                sentence=sentence,
+                chunk_ids=sorted(holders[key] - {chunk_id}),
             )
-            for chunk_id, sentence, key, elsewhere in rare
-            if elsewhere
+            for chunk_id, sentence, own in rows
+            for key in own
+            if len(holders[key]) <= limit and holders[key] - {chunk_id}
         ]
 
 
@@ -195,3 +210,90 @@ _FIRST_PASSAGES = (
     "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
     "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
 )
+
+
+# --- What is written like a name ---
+
+_WORD = r"(?:[A-Z](?:[\w.-]|['’](?!s\b))*\w|[A-Z]\b\.?|\d+(?:st|nd|rd|th)?(?=\s[A-Z]))"
+_JOIN = r"(?:of|the|de|del|der|van|von|da|di|du|la|le|&)"
+_WRITTEN = re.compile(
+    rf"[《「『]([^《》「」『』\n]{{1,40}})[》」』]|(?<![\w'’]){_WORD}(?:\s+(?:{_JOIN}\s+){{0,2}}{_WORD})*"
+)
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_NO_NAMES = frozenset(["the", "a", "an", "i", "i'm", *MONTHS, *_DAYS.split()])
+
+
+def capitalised(sentence: str) -> Iterator[tuple[int, int]]:
+    """Yield where a sentence has a name: without dates, articles, and an ordinary word at its beginning.
+
+    >>> text = "Did Zhang Yimou direct 《蛙》 with Kristin Hunter's son in May?"
+    >>> [text[start:end] for start, end in capitalised(text)]
+    ['Zhang Yimou', '蛙', 'Kristin Hunter']
+    """
+    for match in _WRITTEN.finditer(sentence):
+        if match[1]:
+            yield match.span(1)
+            continue
+        begins = not sentence[: match.start()].strip(" \"'“‘(*_-")
+        words = list(re.finditer(r"\S+", match[0]))
+        while words and _is_no_name(words[0][0], begins):
+            words = words[1:]
+            begins = False
+        while words and (words[-1][0].lower() in _NO_NAMES or words[-1][0].isdigit()):
+            words = words[:-1]
+        start, end = (words[0].start(), words[-1].end()) if words else (0, 0)
+        if end - start > 1 and not (begins and len(words) == 1):
+            yield match.start() + start, match.start() + end
+
+
+def _is_no_name(word: str, begins: bool) -> bool:
+    joins = word.isalpha() and word.islower()  # "of" of what stood before it
+    return joins or word.lower() in _NO_NAMES or (begins and word.lower() in ordinary_words())
+
+
+def names_in(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names in a text with their sentences, in its order; ordinary words and countries are no entities."""
+    for sentence in sentences(text):
+        for start, end in capitalised(sentence):
+            surface = sentence[start:end]
+            titled = sentence[start - 1 : start] in ("《", "「", "『")
+            plain = (
+                is_ordinary(surface_key(surface))
+                or country(surface)
+                or len(surface) > LONGEST_NAME
+            )
+            if titled or not plain:
+                yield surface, sentence
+
+
+def phrases(sentence: str) -> set[str]:
+    """Return the keys of the names in a sentence; an ordinary word alone is not a phrase.
+
+    >>> sorted(phrases("After the war he met Lao She's wife at New York University in 1990."))
+    ['lao she', 'new york university']
+    """
+    keys = {surface_key(sentence[start:end]) for start, end in capitalised(sentence)}
+    return set(filter(_is_phrase, keys))
+
+
+def _is_phrase(key: str) -> bool:
+    words = key.split(" ")
+    if len(words) > 1:
+        return len(words) <= LONGEST
+    return (
+        len(key) > 2
+        and not key.isdigit()
+        and key not in ordinary_words()
+        and key not in SAYS_LITTLE
+    )
+
+
+def insert_phrases(
+    connection: sqlite3.Connection, number: int, titles: Iterable[str], text: str
+) -> None:
+    """Store the phrases of passage ``number``, with the keys of its document's titles."""
+    keys = {key for sentence in sentences(text) for key in phrases(sentence)}
+    keys.update(filter(_is_phrase, titles))
+    connection.executemany(
+        "INSERT INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(keys))
+    )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from workbench.errors import KnowledgeError, shown
-from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.surfaces import surface_key
-from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
+from workbench.knowledge.vocabulary import FieldWords, Vocabulary, is_alias, says_names, unit_in
 from workbench.ports import Field
 from workbench.state import Condition, Data, Op, Sort
 from workbench.text import CJK, amount, fold, iso
@@ -29,72 +28,51 @@ SURNAMES = (
 )
 
 
-class Fact(NamedTuple):
-    """One value of one field: for comparison, as written, and as a number and an ISO date where it is one."""
-
-    field: str
-    key: str
-    value: str
-    number: float | None
-    day: str | None
-
-
-def facts(fields: Data) -> Iterator[Fact]:
-    """Yield every typed value of a document, without fields that are other names."""
-    # Characters of a value that are stored for comparison.
-    longest_value = 500
-    for name, value in fields.items():
-        if says_names(name, fields):
-            continue
-        for cell in value if isinstance(value, list) else [value]:
-            if isinstance(cell, str | int | float) and str(cell).strip():
-                text = str(cell).strip()[:longest_value]
-                if isinstance(cell, bool):
-                    text = "yes" if cell else "no"
-                number = amount(cell)
-                yield Fact(
-                    name, key(text), text, number[0] if number else None, iso(cell) or None
-                )
-
-
 def key(text: str) -> str:
     """Return what two writings of one value share."""
     return surface_key(text) or fold(text)
 
 
 def insert(connection: Any, doc_id: str, fields: Data) -> None:
-    """Store the facts of a document."""
-    rows = {(fact.field, fact.key): (*fact, doc_id) for fact in facts(fields)}
-    connection.executemany(
-        "INSERT INTO facts (field, key, value, number, day, doc_id) VALUES (?, ?, ?, ?, ?, ?)",
-        rows.values(),
-    )
+    """Store every value of a document, without fields that are other names.
+
+    For comparison, as written, and as a number and an ISO date where it is one.
+    """
+    longest = 500  # characters of a value that are stored for comparison
+    rows = {}
+    for name, value in fields.items():
+        if says_names(name, fields):
+            continue
+        for cell in value if isinstance(value, list) else [value]:
+            text = str(cell).strip()[:longest]
+            if not isinstance(cell, str | int | float) or not text:
+                continue
+            if isinstance(cell, bool):
+                text = "yes" if cell else "no"
+            number = amount(cell)
+            day = iso(cell) or None
+            row = (name, key(text), doc_id, text, number[0] if number else None, day)
+            rows[row[:2]] = row
+    connection.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)", rows.values())
 
 
 def schema(index: Index, vocabulary: Vocabulary) -> list[Field]:
     """Return the fields of a base, those of most documents first."""
-    (documents,) = index.rows("SELECT count(*) FROM documents")[0]
     rows: dict[str, Sequence[Any]] = {
         name: counts for name, *counts in index.rows(_FIELDS) if not is_alias(name)
     }
     if vocabulary.enrichment:  # a field that no document has can be asked for there
         rows = {**{name: [0] * 6 + [None] * 4 for name in vocabulary.fields}, **rows}
-    fields = (
-        [_field(index, vocabulary, name, counts) for name, counts in rows.items()]
-        if documents
-        else []
-    )
+    fields = [_field(index, vocabulary, name, counts) for name, counts in rows.items()]
     return sorted(fields, key=lambda field: (-field["documents"], field["name"]))
 
 
 def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any]) -> Field:
     # Values that are written like names make a category where this share or less is distinct.
     few = 0.2
-    documents, total, distinct, numbers, dates, long, low, high, first, last = counts
+    documents, total, distinct, *_, low, high, first, last = counts
     words = vocabulary.fields.get(name, FieldWords())
-    kind: Any = words.type or (
-        _type(total, distinct, numbers, dates, long, low, high) if total else "text"
-    )
+    kind: Any = words.type or (_type(counts[1:8]) if total else "text")
     sample = _values(index, name, 200) if kind == "number" else []
     units = {number[1] for number in map(amount, sample) if number}
     codes = any(re.match(r"0\d", value) for value in sample)
@@ -107,11 +85,8 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
         and _are_names(_values(index, name, 50))
     ):
         kind = "name"
-    values = (
-        [row[0] for row in index.rows(_FREQUENT, (name, MOST_VALUES))]
-        if kind == "category"
-        else []
-    )
+    frequent = index.rows(_FREQUENT, (name, MOST_VALUES)) if kind == "category" else []
+    values = [row[0] for row in frequent]
     bounds = {"number": (low, high), "date": (first, last)}.get(kind, (None, None))
     unit = words.unit or (unit_in(name)[1] or "".join(units) if kind == "number" else "")
     return Field(
@@ -134,15 +109,8 @@ def _values(index: Index, name: str, limit: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _type(
-    total: int,
-    distinct: int,
-    numbers: int,
-    dates: int,
-    long: int,
-    low: float | None,
-    high: float | None,
-) -> Any:
+def _type(counts: Sequence[Any]) -> Any:
+    total, distinct, numbers, dates, long, low, high = counts
     # A category has at most so many distinct values per value, and so many times the root of
     # their number.
     spread = 2.0
@@ -215,8 +183,8 @@ def where(
         if number is None:
             raise _unfit(condition, "a number")
         return f"doc_id IN ({_HAVING} AND number {_SIGNS[op]} ?)", [name, number[0]]
-    options = keys(name, str(value))
-    return f"doc_id IN ({_HAVING} AND key IN ({', '.join('?' * len(options))}))", [name, *options]
+    options = json.dumps(keys(name, str(value)))
+    return f"doc_id IN ({_HAVING} AND key {_AMONG})", [name, options]
 
 
 def in_table(condition: Condition, tables: Mapping[str, Sequence[str]]) -> tuple[str, list[Any]]:
@@ -224,12 +192,9 @@ def in_table(condition: Condition, tables: Mapping[str, Sequence[str]]) -> tuple
     value = condition["value"]
     names = [str(name) for name in (value if isinstance(value, list) else [value])]
     sources = [source for name in names for source in tables.get(name, ())]
-    inside = "IN (SELECT value FROM json_each(?))"
     negation = "NOT " if condition["op"] in ("ne", "not_in") else ""
-    return f"{negation}(type {inside} OR source {inside})", [
-        json.dumps(names),
-        json.dumps(sources),
-    ]
+    test = f"{negation}(type {_AMONG} OR source {_AMONG})"
+    return test, [json.dumps(names), json.dumps(sources)]
 
 
 def _dated(condition: Condition) -> tuple[str, list[Any]]:
@@ -273,14 +238,11 @@ def _listed(condition: Condition, size: int = 0) -> list[Any]:
 
 
 def _unfit(condition: Condition, kind: str) -> KnowledgeError:
-    name = condition["field"]
-    op = condition["op"]
-    value = shown(condition["value"])
-    return KnowledgeError(
-        f"The condition {name} {op} {value} cannot be tested: {kind} is needed."
-    )
+    test = f"{condition['field']} {condition['op']} {shown(condition['value'])}"
+    return KnowledgeError(f"The condition {test} cannot be tested: {kind} is needed.")
 
 
+_AMONG = "IN (SELECT value FROM json_each(?))"
 _SIGNS = {"eq": "=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 _HAVING = "SELECT doc_id FROM facts WHERE field = ?"
 # As the reader of records has it, in what SQL can say: long, Chinese marks, or five words and a full stop.

@@ -40,23 +40,8 @@ _LITTLE = """
 """
 SAYS_LITTLE = frozenset(_LITTLE.split()) | FUNCTION_WORDS
 _SUFFIXES = ("jr", "sr", "ii", "iii", "iv")
-_PARTICLES = (
-    "de",
-    "del",
-    "della",
-    "van",
-    "von",
-    "der",
-    "den",
-    "da",
-    "di",
-    "du",
-    "la",
-    "le",
-    "el",
-    "al",
-    "bin",
-)
+_OF = "de del della van von der den da di du la le el al bin"
+_PARTICLES = _OF.split()
 
 
 class Unit(NamedTuple):

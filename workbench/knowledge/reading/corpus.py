@@ -3,7 +3,7 @@
 A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (of what
 the document is about: ``Paper``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
 it, ``{"Lao She": ["老舍"]}``) are read by name; everything else becomes a typed field, of which some are other names
-too (``title_en``, ``authors_zh``: ``aliases.py``). Triples give one document per head. What cannot be read is listed
+too (``title_en``, ``authors_zh``: ``vocabulary.py``). Triples give one document per head. What cannot be read is listed
 with file, line and reason, and the rest is used.
 """
 
@@ -26,14 +26,13 @@ import yaml
 
 from workbench import extensions
 from workbench.errors import shown
-from workbench.knowledge import aliases, vocabulary
+from workbench.knowledge import vocabulary
 from workbench.knowledge.reading import formats as documents
 from workbench.knowledge.reading import tables, triples
 from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
     BROKEN,
     STRUCTURE,
-    SUFFIXES,
     Note,
     Unreadable,
     files,
@@ -46,8 +45,6 @@ from workbench.knowledge.reading.files import (
 from workbench.plans import canonical_json
 from workbench.state import Data, Json
 from workbench.text import CJK, clean, fold, sentences
-
-__all__ = ["SUFFIXES", "Document", "Problem", "Reading", "chunks", "given_paths", "load"]
 
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
 _SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
@@ -142,7 +139,6 @@ class Reading:
     """
 
     def __init__(self, paths: Iterable[str | Path]):
-        self.documents: list[Document] = []
         self.problems: list[Problem] = []
         self.sources: list[str] = []
         self.places: Any = dict[str, Place]()
@@ -228,17 +224,6 @@ def _own_ids(document: Document, path: Path) -> Iterator[str]:
     for part in reversed(parts[:-depth]):
         own_id = f"{part}/{own_id}"
         yield own_id
-
-
-def load(paths: Iterable[str | Path]) -> Reading:
-    """Return a reading that has come to its end, with all of its ``documents``.
-
-    Raises:
-        CorpusError: a path does not exist, or a named file is of no known kind.
-    """
-    reading = Reading(paths)
-    reading.documents = list(reading)
-    return reading
 
 
 def made_title(text: str) -> str:
@@ -410,7 +395,7 @@ def _triples(path: Path) -> Read:
             yield line, head
         else:
             name, tails = head
-            names = tuple(dict.fromkeys(aliases.of_document(tails)))
+            names = tuple(dict.fromkeys(vocabulary.other_names(tails)))
             text = triples.card(name, tails)
             yield (
                 line,
@@ -638,7 +623,7 @@ def _document(record: Any, path: Path) -> Document:
         raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
     if len(str(doc_id)) > longest_id:
         raise Unreadable(f"id has more than {longest_id} characters: shorten it")
-    aliases_given = [*_strings(record.get("aliases"), "aliases"), *aliases.of_document(fields)]
+    aliases_given = [*_strings(record.get("aliases"), "aliases"), *vocabulary.other_names(fields)]
     return Document(
         doc_id=str(doc_id).strip(),
         title=title,
@@ -703,7 +688,7 @@ def _names(value: Any, fields: Data) -> dict[str, list[str]]:
     names = {
         name: _strings(values, f"names of {name!r}") for name, values in (value or {}).items()
     }
-    for name, alias in aliases.of_values(fields):
+    for name, alias in vocabulary.other_names_of_values(fields):
         names[name] = list(dict.fromkeys([*names.get(name, []), alias]))
     return names
 

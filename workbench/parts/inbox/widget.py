@@ -13,7 +13,7 @@ import traitlets
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.parts.inbox.views import WaitingRun, draw_inbox, waiting_since
-from workbench.runs.family import fork_changes
+from workbench.runs.fork import fork_changes
 from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.views.blocks import clipped, columns, one_line

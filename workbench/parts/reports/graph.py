@@ -6,7 +6,8 @@ same evidence is taken over. A person may decide at ``outline``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, cast
 
@@ -15,12 +16,18 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 from pydantic import Field
 
-from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
+from workbench.errors import (
+    Divergence,
+    KnowledgeError,
+    SettingsError,
+    WorkbenchError,
+    WorkspaceError,
+    shown,
+)
 from workbench.events import logged, progress
 from workbench.graphs.execute import executor
 from workbench.graphs.generate import merged_evidence
 from workbench.graphs.merge import gather
-from workbench.graphs.planner import with_aspects
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.knowledge.dated import dated_bases, question_dates
 from workbench.language.citing import cite
@@ -37,6 +44,7 @@ from workbench.parts.reports.outline import (
     plain_outline,
     title_of,
 )
+from workbench.parts.reports.planning import with_aspects
 from workbench.parts.reports.writer import (
     Draft,
     outlined_by_model,
@@ -45,7 +53,7 @@ from workbench.parts.reports.writer import (
     writes,
 )
 from workbench.plans import Plan
-from workbench.ports import Context, call_outliner, call_writer
+from workbench.ports import Context, call_part, call_writer
 from workbench.records.tape import RULES
 from workbench.state import (
     ConversationState,
@@ -62,6 +70,27 @@ from workbench.text import visible
 
 _SHARED = ("run_id", "message", "kb_prefixes", "route_decision", "report")
 """What the writer of a section is given of the state."""
+
+
+async def call_outliner(context: Context, query: str, evidence: Sequence[Any]) -> list[Json]:
+    """Return the sections of the registered outliner.
+
+    Raises:
+        WorkbenchError: it gives anything but a list of sections over this evidence.
+    """
+    sections = await call_part("outliner", context, query, list(evidence))
+    numbers = set(range(1, len(evidence) + 1))
+    with suppress(AttributeError, KeyError, TypeError):
+        filled = [{"summary": "", "query": query, **section} for section in sections]
+        if filled and all(
+            section["title"].strip() and numbers.issuperset(section["evidence"])
+            for section in filled
+        ):
+            return filled
+    raise WorkbenchError(
+        f"The outliner gave {shown(sections)}. Give a list of {{'title', 'evidence'}}, the evidence as numbers from 1 "
+        f"to {len(evidence)}."
+    )
 
 
 async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:

@@ -35,6 +35,21 @@ class ReportSettings(BaseModel):
     stop_on_clarification: bool = Field(
         True, validation_alias=alias("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
     )
+    auto_generate_report: bool = Field(
+        True, validation_alias=alias("auto_generate_report", "MA_AUTO_GENERATE_REPORT")
+    )
+    strict_plan_signal: bool = Field(
+        True, validation_alias=alias("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL")
+    )
+    reflection_allow_retry: bool = Field(
+        False, validation_alias=alias("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
+    )
+    reflection_max_retries: int = Field(
+        1,
+        ge=0,
+        le=10,
+        validation_alias=alias("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES"),
+    )
     default_domain: str = Field(
         "通用", validation_alias=alias("default_domain", "MA_DEFAULT_DOMAIN")
     )

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from workbench import ports
+from workbench.errors import WorkbenchError, shown
 from workbench.graphs.roles import NONE, ModelForm, ask_model, evidence_text, numbered
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.answer import CLOSED, group_by_document
@@ -25,7 +25,7 @@ from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.kinds import ReportType
 from workbench.parts.reports.markdown import answer_lines, bare, escaped
 from workbench.parts.reports.outline import title_of
-from workbench.ports import Bases, Context
+from workbench.ports import Bases, Context, call_part
 from workbench.records.tape import estimated_tokens
 from workbench.state import Evidence, Json, Question, SectionOutline
 from workbench.text import CJK, detect_language, fold, sentences, terms, titled, visible
@@ -214,7 +214,7 @@ class _Writing:
         if not texts:
             return ""
         if "reducer" in context.parts:
-            text = await ports.call_reducer(context, texts, self._joined)
+            text = await call_reducer(context, texts, self._joined)
         else:
             strategy = context.settings.reduce_strategy
             limit = context.settings.max_tokens_per_reduce
@@ -503,3 +503,19 @@ def _paragraph(quoted: Sequence[Sentence], title: str, fields: FieldsWriter) -> 
     if fold(title) in fold(text) or len(sentences(title)) > 1:  # a title that ends in its middle
         return re.sub(r"^(?=[#>+*-])", r"\\", text)
     return fields.say(f"**{called}**: {text}", f"**{titled(called)}**：{text}")
+
+
+async def call_reducer(
+    context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]
+) -> str:
+    """Return the one text that the registered reducer makes of many.
+
+    Raises:
+        WorkbenchError: it gives no text.
+    """
+    text = await call_part("reducer", context, list(texts), unrecorded=(reduce,))
+    if not isinstance(text, str) or not text.strip():
+        raise WorkbenchError(
+            f"The reducer gave {shown(text)}. Give a text, as `await reduce(texts)` gives it."
+        )
+    return text

@@ -131,7 +131,7 @@ def _chat(_: Path, settings: Settings) -> Iterator[Check]:
 
 def _served(_: Path, settings: Settings) -> Iterator[Check]:
     """Ask each model once with a form like a plan's, and once with a tool."""
-    from workbench.graphs.model_plan import plan_form
+    from workbench.graphs.planner import plan_form
     from workbench.models.chat import Limits, open_chat_model, probe
     from workbench.models.wire import Patience
     from workbench.settings import ROLES

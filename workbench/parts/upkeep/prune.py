@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import WorkspaceBusy
-from workbench.knowledge.adding.rebuilding import READY
 from workbench.knowledge.library import Library
+from workbench.knowledge.rebuilding import READY
 from workbench.records.lease import locked, stale
 from workbench.records.sqlite import translate_errors
 from workbench.records.store import TABLES

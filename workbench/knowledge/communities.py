@@ -1,4 +1,4 @@
-"""The graph of entities and relations for networkx, and its communities (Louvain).
+"""The communities of the graph of entities (Louvain).
 
 A community is kept with a summary of its documents' own first sentences, and with the home of every member, by which a
 question finds it.
@@ -11,53 +11,27 @@ import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading.blocks import joined
 from workbench.plans import canonical_json
-from workbench.ports import Community, Entity, Relation
-
-if TYPE_CHECKING:
-    import networkx
-
+from workbench.ports import Community, Entity
 
 SENTENCES = 4
 """Of a summary."""
 
 
-def build(entities: Iterable[Entity], relations: Iterable[Relation]) -> networkx.MultiDiGraph:
-    """Entities as nodes (with ``name``, ``type``, ``aliases``, ``doc_id``), relations as edges keyed by their id."""
-    import networkx
-
-    graph: networkx.MultiDiGraph = networkx.MultiDiGraph()
-    for entity in entities:
-        graph.add_node(
-            entity["entity_id"], **{k: v for k, v in entity.items() if k != "entity_id"}
-        )
-    for relation in relations:
-        graph.add_edge(
-            relation["source"],
-            relation["target"],
-            key=relation["relation_id"],
-            type=relation["type"],
-            sentence=relation["sentence"],
-            chunk_id=relation["chunk_id"],
-        )
-    return graph
-
-
-def communities(
+def write(
+    connection: sqlite3.Connection,
     by_id: Mapping[str, Entity],
-    relations: Iterable[tuple[str, str, str]],
     categories: Collection[str],
     leads: Mapping[str, str],
-) -> list[Community]:
-    """Return the groups of entities with two documents or more, largest first.
+) -> None:
+    """Store the groups of entities with two documents or more in their empty tables, largest first.
 
     Args:
+        connection: to the index, which has the relations.
         by_id: the entities.
-        relations: ``(source, type, target)``.
         categories: ids of those that only group others.
         leads: the first sentence of each document, by its id.
 
@@ -65,37 +39,42 @@ def communities(
     mentions counts half of what a field says, and a category a tenth. The summary is made of the leads of the members
     that are best connected within the group.
     """
+    relations = connection.execute("SELECT source, type, target FROM relations")
     weights = _weights(relations, categories)
-    groups = _louvain(sorted(by_id), weights, _resolution(len(leads)))
+    # groups of about ten documents in a corpus of any size, not of a tenth of the corpus
+    resolution = max(1.0, math.sqrt(len(leads) / 80))
+    groups = _louvain(sorted(by_id), weights, resolution)
     home = {entity_id: number for number, group in enumerate(groups) for entity_id in group}
     inner: dict[str, float] = defaultdict(float)
     for (a, b), weight in weights.items():
         if home[a] == home[b]:
             inner[a] += weight
             inner[b] += weight
-    communities = []
+    found = list[Community]()
     for group in groups:
         members = sorted(group, key=lambda i: (-round(inner[i], 6), i))
-        doc_ids = list(filter(None, (by_id[i]["doc_id"] for i in members)))
-        if len(doc_ids) > 1:
-            ranked = [by_id[i] for i in members if i not in categories]
-            names = [e["name"] for e in ranked if not e["doc_id"]][:1] + [
-                e["name"] for e in ranked if e["doc_id"]
-            ][:2]
-            title = " · ".join(dict.fromkeys(names))
-            text = summary(leads.get(doc_id, "") for doc_id in doc_ids[:SENTENCES])
-            communities.append((title, members, text, doc_ids))
-    communities.sort(key=lambda community: (-len(community[1]), community[1][0]))
-    return [
-        Community(
-            community_id=f"community:{n:04d}",
-            title=title,
-            members=members,
-            summary=text,
-            doc_ids=doc_ids,
-        )
-        for n, (title, members, text, doc_ids) in enumerate(communities)
-    ]
+        documents = [by_id[i] for i in members if by_id[i]["doc_id"]]
+        if len(documents) > 1:
+            others = [by_id[i] for i in members if i not in categories and not by_id[i]["doc_id"]]
+            names = dict.fromkeys(entity["name"] for entity in [*others[:1], *documents[:2]])
+            doc_ids = [str(entity["doc_id"]) for entity in documents]
+            first = [leads[doc_id] for doc_id in doc_ids[:SENTENCES] if leads.get(doc_id)]
+            found.append(
+                Community(
+                    community_id="",
+                    title=" · ".join(names),
+                    members=members,
+                    summary=joined(first or [""]),
+                    doc_ids=doc_ids,
+                )
+            )
+    found.sort(key=lambda community: (-len(community["members"]), community["members"][0]))
+    for number, community in enumerate(found):
+        community_id = f"community:{number:04d}"
+        value = canonical_json({**community, "community_id": community_id})
+        connection.execute("INSERT INTO communities VALUES (?, ?)", (community_id, value))
+        homes = ((entity_id, community_id) for entity_id in sorted(community["members"]))
+        connection.executemany("INSERT INTO homes VALUES (?, ?)", homes)
 
 
 def _weights(
@@ -118,15 +97,6 @@ def _weights(
         (a, b): strength[a, b] / math.log(1 + max(degree[a], degree[b]))
         for a, b in sorted(strength)
     }
-
-
-def _resolution(documents: int) -> float:
-    """Of Louvain's modularity: groups of about ten documents in a corpus of any size, not of a tenth of the corpus.
-
-    >>> _resolution(9), round(_resolution(1_065), 1)
-    (1.0, 3.6)
-    """
-    return max(1.0, math.sqrt(documents / 80))
 
 
 def _louvain(
@@ -167,34 +137,14 @@ def _louvain(
     return groups
 
 
-def summary(leads: Iterable[str]) -> str:
-    """Return the first few of these sentences as one text, Chinese ones close up.
-
-    >>> summary(["One is.", "", "二是。", "三是。", "Four is.", "Five is."])
-    'One is. 二是。三是。 Four is.'
-    """
-    return joined([*filter(None, leads)][:SENTENCES] or [""])
-
-
-# --- The communities that an index keeps ---
-
-
-def keep(connection: sqlite3.Connection, communities: Sequence[Community]) -> None:
-    """Store communities in their empty tables."""
-    rows = ((community["community_id"], canonical_json(community)) for community in communities)
-    connection.executemany("INSERT INTO communities VALUES (?, ?)", rows)
-    homes = sorted((i, c["community_id"]) for c in communities for i in c["members"])
-    connection.executemany("INSERT INTO homes VALUES (?, ?)", homes)
-
-
 def read(index: Index, entity_ids: Sequence[str]) -> list[Community]:
     """Return the communities of these entities by id, or all of them, the largest first."""
-    sql = "SELECT community_id, value FROM communities"
-    if not entity_ids:
-        return [
-            json.loads(value)
-            for _, value in index.rows(f"{sql} ORDER BY length(community_id), community_id")
-        ]
-    homes = "WHERE community_id IN (SELECT community_id FROM homes WHERE entity_id IN ({}))"
-    by_id = dict(index.rows_in(f"{sql} {homes}", entity_ids))
-    return [json.loads(by_id[community_id]) for community_id in sorted(by_id)]
+    sql = "SELECT value FROM communities"
+    if entity_ids:
+        homes = "WHERE community_id IN (SELECT community_id FROM homes WHERE entity_id IN ({}))"
+        rows = sorted(
+            {*index.rows_in(f"{sql} {homes}", entity_ids)}
+        )  # a value begins with its id
+    else:
+        rows = index.rows(f"{sql} ORDER BY length(community_id), community_id")
+    return [json.loads(row[0]) for row in rows]

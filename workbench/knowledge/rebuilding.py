@@ -8,11 +8,9 @@ documents are read a few at a time, so that no corpus is in memory.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
 import tempfile
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -20,15 +18,15 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from workbench.errors import KnowledgeError
+from workbench.errors import KnowledgeError, WorkspaceError
 from workbench.knowledge import vocabulary
-from workbench.knowledge.adding.adding import Addition, AddReport, Progress
-from workbench.knowledge.adding.spool import COLUMNS, of_row
+from workbench.knowledge.adding import COLUMNS, Addition, AddReport, Progress, from_row
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading import corpus
 from workbench.knowledge.reading.files import Note
 from workbench.models.embeddings import text_model
-from workbench.records.sqlite import faults, translate_errors
+from workbench.records.sqlite import faults
+from workbench.records.writing import write_file
 from workbench.settings import Settings
 
 SOURCES = "sources.json"
@@ -54,14 +52,8 @@ class RebuildReport(AddReport):
 def remember(folder: Path, new_paths: Sequence[Path]) -> None:
     """Note the paths of an ``add``, next to those of before."""
     paths = sorted({*remembered(folder), *(path.resolve().as_posix() for path in new_paths)})
-    if paths == remembered(folder):
-        return
-    new = folder / f".{SOURCES}.{uuid.uuid4().hex[:8]}"
-    with translate_errors(folder):
-        new.write_text(
-            json.dumps({"paths": paths}, ensure_ascii=False, indent=1), encoding="utf-8"
-        )
-        os.replace(new, folder / SOURCES)
+    note = json.dumps({"paths": paths}, ensure_ascii=False, indent=1)
+    write_file(folder / SOURCES, note.encode(), replace=True, kind=WorkspaceError)
 
 
 def remembered(folder: Path) -> list[str]:
@@ -92,10 +84,8 @@ def rebuild(name: str, folder: Path, settings: Settings, progress: Progress) -> 
             try:
                 if intact:
                     _copy_state(old, index, settings)
-                addition = Addition(index, new, name, settings, progress)
-                addition.places.before = old if intact else None
+                addition = Addition(index, new, name, settings, progress, old if intact else None)
                 reading = corpus.Reading([path for path in paths if path.exists()])
-                reading.places = addition.places
                 documents = chain(reading, _remaining(reading, old, report) if intact else ())
                 added = addition.run(_checked(documents, report, paths), reading, [])
             finally:
@@ -150,9 +140,8 @@ def _remaining(
         if p["line"] == 0 and not isinstance(p["reason"], Note)
     }
     read = {*reading.sources} - broken
-    for document in map(
-        of_row, old.execute(f"SELECT {', '.join(COLUMNS)} FROM documents ORDER BY rowid")
-    ):
+    rows = old.execute(f"SELECT {COLUMNS} FROM documents ORDER BY rowid")
+    for document in map(from_row, rows):
         if document.doc_id not in reading.places and document.source not in read:
             report.stored += 1
             yield document

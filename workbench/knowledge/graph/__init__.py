@@ -1,1 +1,0 @@
-"""The graph of entities and relations: its communities, and what a process sees of it."""
