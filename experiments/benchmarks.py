@@ -29,8 +29,7 @@ from typing import Any
 
 from experiments import bench, bench_tape
 from experiments import scale as growth
-from workbench.parts.evaluate.rankers import WITHOUT
-from workbench.parts.evaluate.retrieval import eval_retrieval
+from workbench.parts.evaluate.retrieval import WITHOUT, eval_retrieval
 from workbench.session import Workbench
 
 OUT = bench.ROOT / "experiments" / "benchmarks.md"

@@ -19,8 +19,7 @@ from statistics import mean
 
 from workbench import Workbench
 from workbench.parts.evaluate.questions import choose, read_rows
-from workbench.parts.evaluate.rankers import DEPTH, run_tool
-from workbench.parts.evaluate.retrieval import eval_retrieval
+from workbench.parts.evaluate.retrieval import eval_retrieval, run_tool
 from workbench.parts.experiments.statistics import differences
 from workbench.ports import KnowledgeBase
 from workbench.state import Json
@@ -79,8 +78,8 @@ def coverage(texts: Sequence[str], words: set[str]) -> float:
 def plain(base: KnowledgeBase, question: str) -> dict[str, list[str]]:
     """Return the passages of each plain baseline, best first."""
     rankings = {
-        "bm25": base.search("words", question, DEPTH),
-        "dense": base.search("meaning", question, DEPTH),
+        "bm25": base.search("words", question, 100),
+        "dense": base.search("meaning", question, 100),
     }
     rankings["rrf"] = rrf(rankings)
     return {

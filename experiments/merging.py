@@ -29,7 +29,7 @@ from calibrate import _half, ece, fit
 from workbench.graphs.route import make_worker_name, read_question
 from workbench.parts.chains.merging import CHAIN, SEARCH, merge_signals
 from workbench.parts.evaluate.questions import choose, distinct, gold_ids, read_rows
-from workbench.parts.evaluate.rankers import run_tool
+from workbench.parts.evaluate.retrieval import run_tool
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.state import RouteDecision

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from merging import given, in_percent, ranking, sets_there
 
 from workbench.parts.evaluate.questions import distinct, gold_ids
-from workbench.parts.evaluate.rankers import run_tool
+from workbench.parts.evaluate.retrieval import run_tool
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools.scoring import ORDER

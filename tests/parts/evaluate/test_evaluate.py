@@ -20,8 +20,7 @@ from workbench.errors import CorpusError, ToolError, UnknownTool
 from workbench.parts.evaluate.answers import eval_answers, faults
 from workbench.parts.evaluate.measures import means, score_rankings
 from workbench.parts.evaluate.questions import choose, read_rows
-from workbench.parts.evaluate.rankers import WITHOUT
-from workbench.parts.evaluate.retrieval import eval_retrieval
+from workbench.parts.evaluate.retrieval import WITHOUT, eval_retrieval
 from workbench.parts.evaluate.samples import sample
 from workbench.parts.memory.ranking import Conversation, Turn
 from workbench.session import Workbench

@@ -23,7 +23,7 @@ from tests import forked
 from tests.parts.experiments.test_experiments import place, wb  # noqa: F401, fixtures
 from tests.servers import free_port, until
 from workbench.errors import WorkbenchError
-from workbench.parts.experiments import notebooks
+from workbench.parts.experiments import notebook
 from workbench.parts.experiments.notebook import parameters, result, results
 from workbench.session import Workbench
 
@@ -31,7 +31,7 @@ NAMES = ("ask", "fusion", "memory", "prompts", "reflect_policy", "report", "retr
 IMPORT = "from workbench.parts.experiments.notebook import parameters, result"
 
 
-def notebook(folder: Path, body: str = "result('double', 2 * top_k)", declared: str = "") -> Path:
+def new_notebook(folder: Path, body: str = "result('double', 2 * top_k)", declared: str = "") -> Path:
     cell = declared or "top_k: int = 8\nnames: list[str] = []"
     cells = [
         nbformat.v4.new_code_cell(cell, metadata={"tags": ["parameters"]}),
@@ -44,16 +44,16 @@ def notebook(folder: Path, body: str = "result('double', 2 * top_k)", declared: 
 
 
 def test_parameters_and_results_of_a_notebook_are_checked(tmp_path: Path) -> None:
-    path = notebook(tmp_path)
-    assert notebooks.checked(path, {"names": '["a"]', "top_k": "3"}) == {"names": ["a"], "top_k": 3}
+    path = new_notebook(tmp_path)
+    assert notebook.checked(path, {"names": '["a"]', "top_k": "3"}) == {"names": ["a"], "top_k": 3}
     with pytest.raises(WorkbenchError, match=r"no parameter 'topk'. Known: top_k: int, names: list\[str\]"):
-        notebooks.checked(path, {"topk": 3})
+        notebook.checked(path, {"topk": 3})
     for wrong in ("many", True, 2.5, None, [3]):
         with pytest.raises(WorkbenchError, match=r"top_k is .*, but input should be a valid integer"):
-            notebooks.checked(path, {"top_k": wrong})
+            notebook.checked(path, {"top_k": wrong})
     for wrong in ("a", '{"a": 1}', [1]):
         with pytest.raises(WorkbenchError, match="names is "):
-            notebooks.checked(path, {"names": wrong})
+            notebook.checked(path, {"names": wrong})
     with pytest.raises(WorkbenchError, match="'x' cannot be kept as JSON"):
         result("x", float("nan"))
     with pytest.raises(WorkbenchError, match="cannot be read"):
@@ -100,7 +100,7 @@ def test_paths_are_the_workspaces_wherever_a_notebook_starts(tmp_path: Path, mon
 
 @pytest.mark.slow
 def test_stock_papermill_refuses_what_the_notebook_does_not_declare(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "papermill", "--no-progress-bar", str(notebook(tmp_path))]
+    command = [sys.executable, "-m", "papermill", "--no-progress-bar", str(new_notebook(tmp_path))]
     done = subprocess.run([*command, str(tmp_path / "o.ipynb"), "-y", "topk: 4"], capture_output=True, text=True)
     assert done.returncode == 1 and "no parameter 'topk'. Known: top_k: int" in done.stderr
 
@@ -110,7 +110,7 @@ def sweep(path: Path, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_sweep_over_a_notebook_keeps_a_failing_one_with_its_error(place: Path, wb: Workbench) -> None:  # noqa: F811
-    path = notebook(place, "result('double', 2 * top_k)\nassert top_k < 3, 'too many'")
+    path = new_notebook(place, "result('double', 2 * top_k)\nassert top_k < 3, 'too many'")
     frame = wb.experiments.run(sweep(path)).to_frame()
     with pytest.raises(WorkbenchError, match=r"grid.topk: .* has no parameter 'topk'"):
         wb.experiments.run(sweep(path, grid={"topk": [1]}))
@@ -136,7 +136,7 @@ if top_k == 3 and not os.path.exists(HOME + "/died"):
 
 
 def test_warm_kernels_share_nothing_and_one_that_dies_is_started_again(place: Path, wb: Workbench) -> None:  # noqa: F811
-    path = notebook(place, f"HOME = {str(place)!r}\n{ISOLATED}")
+    path = new_notebook(place, f"HOME = {str(place)!r}\n{ISOLATED}")
     done = wb.experiments.run(sweep(path, name="isolated", grid={"top_k": [1, 2, 3]}, repeats=2))
     frame = done.to_frame()
     assert set(frame["status"]) == {"done"} and set(frame["clean"]) == set(frame["here"]) == {1.0}
@@ -146,7 +146,7 @@ def test_warm_kernels_share_nothing_and_one_that_dies_is_started_again(place: Pa
 def test_a_runner_that_is_killed_takes_its_kernels_along_and_is_continued(place: Path, wb: Workbench) -> None:  # noqa: F811
     waits = f"top_k == 2 and os.path.exists({str(place / 'slow')!r}) and time.sleep(300)"
     tells = f"open({str(place / 'pid')!r}, 'w').write(str(os.getpid()))"
-    path = notebook(place, f"import os, time\n{tells}\n{waits}\nresult('double', 2)")
+    path = new_notebook(place, f"import os, time\n{tells}\n{waits}\nresult('double', 2)")
     (place / "slow").touch()
     script = f"""
 from workbench.session import Workbench
@@ -183,12 +183,12 @@ def documented(project: Path, name: str) -> list[str]:
 def test_every_notebook_is_typed_and_documents_a_command_that_fits(project: Path) -> None:
     assert {path.stem for path in (project / "experiments").glob("*.ipynb")} == set(NAMES)
     for name in NAMES:
-        known, words = notebooks.parameters_of(project / "experiments" / f"{name}.ipynb"), documented(project, name)
+        known, words = notebook.parameters_of(project / "experiments" / f"{name}.ipynb"), documented(project, name)
         assert known["experiment"].default == name and known["workspace"].default == ".workbench"
         values = dict(pair for n, word in enumerate(words) if word == "-p" for pair in [words[n + 1 : n + 3]])
         for word in (words[n + 1] for n, word in enumerate(words) if word == "-y"):
             values |= yaml.safe_load(word)
-        assert values and notebooks.checked(project / "experiments" / f"{name}.ipynb", values).keys() <= known.keys()
+        assert values and notebook.checked(project / "experiments" / f"{name}.ipynb", values).keys() <= known.keys()
 
 
 FINDS = {
@@ -208,7 +208,7 @@ FINDS = {
 def test_a_notebook_runs_as_documented_from_elsewhere_and_its_runs_have_its_name(name, project, workspace, tmp_path):
     command = [sys.executable, "-m", "papermill", str(project / "experiments" / f"{name}.ipynb"), "out.ipynb"]
     given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl")]
-    if "questions" in notebooks.parameters_of(project / "experiments" / f"{name}.ipynb"):
+    if "questions" in notebook.parameters_of(project / "experiments" / f"{name}.ipynb"):
         given += ["-p", "questions", str(project / "experiments" / "film_questions.jsonl")]
     environment = {**os.environ, "PYTHONPATH": str(project)}
     done = subprocess.run(

@@ -38,7 +38,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from workbench.errors import CorpusError
 from workbench.graphs.generate import generate
@@ -340,13 +340,12 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         }
         for name, value in values.items():
             scores.setdefault(name, {})[row["id"]] = float(value)
-    empty = [] if any(map(gold_answers, rows)) else ["EM", "F1", "holds"]
-    empty += [] if any(map(gold_documents, rows)) else ["R@5"]
-    empty += (
-        []
-        if any(run.state.get("support") is not None for run in runs)
-        else ["precision", "recall"]
-    )
+    needs = {
+        ("EM", "F1", "holds"): any(map(gold_answers, rows)),
+        ("R@5",): any(map(gold_documents, rows)),
+        ("precision", "recall"): any(run.state.get("support") is not None for run in runs),
+    }
+    empty = {name for names, is_there in needs.items() if not is_there for name in names}
     return {name: values for name, values in scores.items() if name not in empty}
 
 
@@ -381,10 +380,8 @@ def _tokens(text: str) -> list[str]:
 GRADES = ("correct", "faithful")
 
 
-class Grade(BaseModel):
+class Grade(BaseModel, extra="forbid"):
     """The form that a judge fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     correct: bool
     faithful: bool
@@ -441,13 +438,8 @@ def judged(
         "refused": sum(vote is None for group in votes for vote in group),
     }
     for name in GRADES:
-        verdicts = [
-            {None if vote is None else bool(getattr(vote, name)) for vote in group}
-            for group in votes
-        ]
-        agreed = [
-            True in verdict for verdict in verdicts if len(verdict) == 1 and None not in verdict
-        ]
+        verdicts = [{vote and getattr(vote, name) for vote in group} for group in votes]
+        agreed = [True in verdict for verdict in verdicts if verdict in ({True}, {False})]
         figures |= {
             name: percent(sum(agreed) / len(agreed)) if agreed else None,
             f"{name} agreed": len(agreed),

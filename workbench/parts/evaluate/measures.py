@@ -115,33 +115,40 @@ def difference(
     confidence = 1 - (1 - _CONFIDENCE) / max(1, comparisons)
     apart = {question: value - against[question] for question, value in values.items()}
     low, high = _resampled(apart, clusters, confidence)
-    # none in so many differs: that leaves open how many would among more
-    if not any(apart.values()):
-        high = percent(stats.binomtest(0, len(apart)).proportion_ci(confidence).high)
-        low = -high
     return {"difference": percent(np.mean(list(apart.values()))), "low": low, "high": high}
 
 
 def _resampled(
-    values: Mapping[str, float], clusters: Mapping[str, str] | None, confidence: float
+    values: Mapping[str, float], clusters: Mapping[str, str] | None, level: float
 ) -> list[float]:
-    seed = 7
     numbers = np.array(list(values.values()))
-    if numbers.min() == numbers.max():
+    if numbers.any() and numbers.min() == numbers.max():
         return [percent(numbers[0])] * 2
     names = [(clusters or {}).get(question, "") for question in values]
     groups = np.unique(names if len(set(names)) > 1 else list(values), return_inverse=True)[1]
-    result = stats.bootstrap(
-        (np.bincount(groups, numbers), np.bincount(groups)),
+    ends = interval(np.bincount(groups, numbers), np.bincount(groups), level)
+    return [round(end, 2) for end in ends]
+
+
+def interval(sums: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
+    """Return a bootstrap interval of a mean, in percent, with clusters drawn as a size."""
+    # none of so many differs: that leaves open how many would among more
+    if len(sums) < 2 or not sums.any():
+        test = stats.binomtest(0, max(1, int(sizes.sum())))
+        bound = 100 * float(test.proportion_ci(level).high)
+        return -bound, bound
+    drawn = stats.bootstrap(
+        (sums, sizes),
         lambda sums, sizes, axis=-1: sums.sum(axis=axis) / sizes.sum(axis=axis),
         paired=True,
         method="percentile",
-        confidence_level=confidence,
-        n_resamples=5_000,
+        confidence_level=level,
+        n_resamples=4_999,
         batch=100,
-        rng=np.random.default_rng(seed),
+        rng=7,
     )
-    return [percent(end) for end in result.confidence_interval]
+    low, high = drawn.confidence_interval
+    return 100 * float(low), 100 * float(high)
 
 
 def compare(

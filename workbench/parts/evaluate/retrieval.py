@@ -11,18 +11,22 @@ believed (``reliability``).
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from workbench.errors import CorpusError
-from workbench.graphs.route import AGENT_TYPES
+from workbench.errors import CorpusError, ToolError
+from workbench.graphs.plan import RulePlanner
+from workbench.graphs.route import AGENT_TYPES, make_worker_name
+from workbench.parts.agent.pool import RetrieveAgent
 from workbench.parts.evaluate.measures import (
     Progress,
     Rows,
@@ -31,24 +35,155 @@ from workbench.parts.evaluate.measures import (
     milliseconds,
     score_rankings,
 )
-from workbench.parts.evaluate.questions import Row, choose, gold_ids, read_rows
-from workbench.parts.evaluate.rankers import (
-    BASELINES,
-    Ranker,
-    RankResult,
-    graph_ranker,
-    ranker,
-    without,
-)
+from workbench.parts.evaluate.questions import Row, choose, distinct, gold_ids, read_rows
 from workbench.ports import Context, KnowledgeBase
-from workbench.state import Json
+from workbench.state import Data, Json
+from workbench.tools.scoring import rrf
+from workbench.tools.tool import StepLog, read_input
 
 if TYPE_CHECKING:
     from workbench.session import Workbench
 
 
-Claim = tuple[float, bool]
-"""The probability that a tool gives a finding, and whether its document is a gold one."""
+# --- Rankings: the order in which the ids of documents first appear among what was found, never cut ---
+
+
+class RankResult(NamedTuple):
+    """The ranking of a question.
+
+    Attributes:
+        documents: their ids, best first, each once.
+        scores: document and probability of every passage; empty without probabilities.
+        steps: how many steps ran.
+        passes: how often the evidence was judged.
+        quality: how well the first pass covers the question; None without a judgement.
+    """
+
+    documents: list[str]
+    scores: Sequence[tuple[str, float]] = ()
+    steps: int = 1
+    passes: int = 1
+    quality: float | None = None
+
+
+Ranker = Callable[[str, KnowledgeBase], Awaitable[RankResult]]
+"""It gets the words of a question, and nothing else of its row."""
+
+WITHOUT: Mapping[str, Data] = {
+    "plan": {"planner": "one_step"},
+    "reflect": {"max_iterations": 1},
+    "merge": {"merge": "as_found"},
+}
+"""A part of the retrieval graph -> the setting that leaves it out: one search whatever is asked; one pass; the findings
+as the steps gave them, one step behind the other."""
+
+
+def _baseline(*kinds: Any) -> Ranker:
+    """Return what ranks as the index does: no names linked, nothing calibrated; of several by reciprocal rank."""
+
+    async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
+        ranking = rrf({kind: knowledge.search(kind, question, 100) for kind in kinds})
+        passages = knowledge.passages([chunk_id for chunk_id, _ in ranking])
+        return RankResult(distinct(passage["doc_id"] for passage in passages))
+
+    return rank
+
+
+BASELINES: Mapping[str, Ranker] = {
+    "bm25": _baseline("words"),
+    "dense": _baseline("meaning"),
+    "rrf": _baseline("words", "meaning"),
+}
+"""In every table."""
+
+
+def ranker(name: str, context: Context) -> Ranker:
+    """Return what ranks by this name: a baseline, an agent (the whole graph, no answer written), or a tool.
+
+    Raises:
+        UnknownTool: lists the known ones.
+    """
+    if name in BASELINES:
+        return BASELINES[name]
+    if name in AGENT_TYPES:
+        return _agent(name, context)
+    tool = context.tools[name]
+
+    async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
+        return _result(await run_tool(tool, question, knowledge, context))
+
+    return rank
+
+
+def without(part: str, context: Context) -> Context:
+    """Return the ports of a retrieval graph without one of its parts.
+
+    Raises:
+        ToolError: there is no such part.
+    """
+    if part not in WITHOUT:
+        raise ToolError(
+            f"The retrieval graph has no part {part!r} to leave out. Parts: {', '.join(WITHOUT)}."
+        )
+    new = context.settings.with_changes(WITHOUT[part])
+    by_rules = part == "plan" or isinstance(context.planner, RulePlanner)
+    planner = RulePlanner(new) if by_rules else context.planner
+    return replace(context, settings=new, planner=planner)
+
+
+async def run_tool(
+    tool: Any, question: str, knowledge: KnowledgeBase, context: Context
+) -> Sequence[Json]:
+    """Return what a tool finds for the words of a question, with the budget of a step."""
+    values: Json = {"query": question}
+    if "top_k" in tool.input_schema.model_fields:
+        values["top_k"] = context.settings.step_top_k
+    return (await tool(read_input(tool, values), knowledge, StepLog())).results
+
+
+def _agent(agent_type: str, context: Context) -> Ranker:
+    @cache
+    def make_agent(kb: str) -> RetrieveAgent:
+        return RetrieveAgent(make_worker_name(kb, agent_type), context, asyncio.run)
+
+    async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
+        state, log = await make_agent(knowledge.name).walk(question, "evaluation")
+        nodes = [entry["node"] for entry in log]
+        result = _result(
+            state["merged"]["retrieval_results"],
+            nodes.count("executor"),
+            nodes.count("reflector"),
+        )
+        return result._replace(quality=state["reflections"][0]["signals"].get("probability"))
+
+    return rank
+
+
+def graph_ranker(agent: Any) -> Ranker:
+    """Return what ranks by the documents that a recorded graph finds."""
+
+    async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
+        run = await asyncio.to_thread(agent.ask, question)
+        if run.status != "done":
+            raise ToolError(
+                f"{agent.name} is {run.status} at {question!r}: a graph that asks cannot be measured."
+            )
+        return _result(run.evidence)
+
+    return rank
+
+
+def _result(results: Sequence[Data], steps: int = 1, passes: int = 1) -> RankResult:
+    names = [str(result["metadata"].get("doc_id") or "") for result in results]
+    scores = [
+        (name, float(result["score"]))
+        for name, result in zip(names, results, strict=True)
+        if name and result["source_type"] == "chunk"
+    ]
+    return RankResult(distinct(names), scores, steps, passes)
+
+
+# --- Their table ---
 
 
 @dataclass
@@ -171,7 +306,7 @@ def eval_retrieval(
         questions: JSON Lines: ``id``, ``question``, the gold documents, and whatever else.
         tools: the first one is what all others are compared with; the baselines follow. Recorded graphs are tools too,
             and ``"module:graph"`` names one: what is measured are the documents that it finds.
-        parts: of ``rankers.WITHOUT``: each agent is asked once more without each of them.
+        parts: of ``WITHOUT``: each agent is asked once more without each of them.
         cuts: the k of ``R@k`` and ``all@k``.
         gold: the field with the ids of the gold documents.
         where: only questions that hold these values.
@@ -231,8 +366,8 @@ def _rankers(
     return {**rankers, **{name: rank for name, rank in BASELINES.items() if name not in rankers}}
 
 
-def reliability(claims: Sequence[Claim]) -> Json:
-    """Compare the probabilities of findings with the share of them that is right.
+def reliability(claims: Sequence[tuple[float, bool]]) -> Json:
+    """Compare the probabilities of findings with the share of them whose documents are gold ones.
 
     ``ECE`` is the distance of the two, averaged over ten equally wide bins by the findings in them (Guo et al. 2017).
 

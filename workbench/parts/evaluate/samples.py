@@ -81,13 +81,12 @@ def sample(
     """
     # Replies to one call.
     most_replies = 20
-    own_calls = [
-        (at, e) for at, e in places(run.tape()).items() if e.kind == "model" and e.name == role
-    ]
     calls = [
         (at, e)
-        for at, e in own_calls
-        if "tools" not in e.parts["input"] and not e.value.get("error")
+        for at, e in places(run.tape()).items()
+        if (e.kind, e.name) == ("model", role)
+        and "tools" not in e.parts["input"]
+        and not e.value.get("error")
     ]
     if not 1 <= number <= len(calls) or not 1 <= k <= most_replies:
         reason = f"the run has {len(calls)} calls of {role} that can be asked again; {most_replies} times is the most"

@@ -26,8 +26,6 @@ LIMITS: dict[str, tuple[str, ...]] = {
     BEYOND: ("merge_max_characters",),
 }
 """Settings that let a document pass where it was lost, if they are wider."""
-_DEEP = 1000
-"""Places of a ranking that are looked at for a document that no step found."""
 
 
 Check = Callable[[Any], bool]
@@ -147,21 +145,15 @@ def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
         return Loss(BEYOND, document)
     if document in _documents(results):
         return Loss(CUT, document)
-    words, meaning = (
-        _rank(base.search(kind, run.query, _DEEP), document) for kind in ("words", "meaning")
-    )
-    is_there = words or meaning or _has(base, document)
+    words, meaning = (_rank(base, kind, run.query, document) for kind in ("words", "meaning"))
+    is_there = words or meaning or base.passages(doc_ids=[document])
     return Loss(NOT_FOUND if is_there else NOT_IN_CORPUS, document, words, meaning)
 
 
 def hiddenness(question: str, gold: Sequence[str], base: KnowledgeBase) -> float:
     """Return 1 less the mean percentile of the gold documents by words and by meaning: 0 where both rank them first."""
     size = int(base.about()["counts"]["documents"])
-    ranks = [
-        _rank(base.search(kind, question, _DEEP), name)
-        for kind in ("words", "meaning")
-        for name in gold
-    ]
+    ranks = [_rank(base, kind, question, name) for kind in ("words", "meaning") for name in gold]
     percentiles = [1 - (rank - 1) / size if rank else 0.0 for rank in ranks]
     return round(1 - sum(percentiles) / len(percentiles), 4) if percentiles else 0.0
 
@@ -170,12 +162,8 @@ def _documents(results: Iterable[RetrievalResult]) -> set[str]:
     return {str(result["metadata"].get("doc_id") or "") for result in results}
 
 
-def _rank(ranking: Iterable[tuple[str, float]], document: str) -> int | None:
-    documents = dict.fromkeys(chunk_id.rpartition("#")[0] for chunk_id, _ in ranking)
-    return next(
-        (rank for rank, ranked in enumerate(documents, start=1) if ranked == document), None
-    )
-
-
-def _has(base: KnowledgeBase, document: str) -> bool:
-    return bool(base.passages(doc_ids=[document]))
+def _rank(base: KnowledgeBase, kind: Any, question: str, document: str) -> int | None:
+    """Return the place of a document among those of the first passages; None beyond."""
+    passages = base.search(kind, question, 1000)
+    ranked = list(dict.fromkeys(chunk_id.rpartition("#")[0] for chunk_id, _ in passages))
+    return ranked.index(document) + 1 if document in ranked else None

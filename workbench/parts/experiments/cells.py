@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import workbench
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import Reviewer, RuleReviewer
-from workbench.parts.experiments import notebooks
+from workbench.parts.experiments import notebook
 from workbench.parts.experiments.reviewers import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.spec import MOST_CELLS, Spec
 from workbench.parts.experiments.store import ExperimentStore
@@ -134,7 +134,7 @@ class Cells:
             self._checked.add(text)
             with self._at(*place, *list(part)[:1]):
                 if self.spec.notebook:
-                    notebooks.checked(self.spec.notebook, part)
+                    notebook.checked(self.spec.notebook, part)
                 elif not self._graph(part):
                     self.options(part)
 

@@ -21,9 +21,8 @@ from pydantic import SecretStr
 
 from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.futures.replay import full_document
-from workbench.parts.experiments import notebooks
+from workbench.parts.experiments import notebook
 from workbench.parts.experiments.cells import canonical_text, label
-from workbench.parts.experiments.notebook import conversation
 from workbench.parts.experiments.results import Results, score
 from workbench.parts.experiments.reviewers import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.spec import Random, Spec, check_spec, load_spec
@@ -81,7 +80,8 @@ class Experiments:
             WorkbenchError: the specification is wrong; nothing has run.
         """
         experiment = self.prepare(spec)
-        experiment.tell = notifier(notify)
+        if notify:
+            experiment.tell = notifier(notify)
         experiment._store.mark("failed", "waiting")  # their server may be back
         experiment._store.set_state("running")
         with (
@@ -144,7 +144,7 @@ class Experiment(Results):
             WorkbenchError: a parameter is unknown or has a value that it may not have.
         """
         key, what = (
-            ("notebook", notebooks.parameters_of)
+            ("notebook", notebook.parameters_of)
             if self.spec.notebook
             else ("kb", self._wb.knowledge.get)
         )
@@ -282,13 +282,13 @@ class Experiment(Results):
     def _notebook(self, cell: str, variant: Json) -> Json:
         output = self._wb.path / "experiments" / self.name / f"{cell}.ipynb"
         defaults = {"workspace": str(self._wb.path), "experiment": self.name}
-        declared = notebooks.parameters_of(self.spec.notebook)
+        declared = notebook.parameters_of(self.spec.notebook)
         values = (
             {name: value for name, value in defaults.items() if name in declared}
             | self.spec.base
             | variant
         )
-        results, error = notebooks.execute(
+        results, error = notebook.execute(
             self.spec.notebook, output, values, self._wb.path.parent
         )
         scores = {
@@ -347,7 +347,7 @@ class Experiment(Results):
 
     def _start(self, question: Json, options: Json) -> Run:
         """Begin a run for a cell alone, in a conversation of its own; without a named user it has no memory."""
-        own = conversation(self.name)
+        own = notebook.conversation(self.name)
         if "user" in options:  # whose other conversations may have the experiment's name
             own = {"session": own["user"]}
         return self._wb.start(question["question"], **{**own, **options})
@@ -453,8 +453,6 @@ def notifier(urls: Sequence[str]) -> Callable[[str, str], object]:
     Raises:
         WorkbenchError: Apprise is not installed, or does not know an address.
     """
-    if not urls:
-        return lambda status, text: None
     try:
         from apprise import Apprise
     except ImportError:

@@ -29,7 +29,6 @@ _PRELOADED = (
     "ipykernel.kernelapp", "ipykernel.zmqshell", "ipykernel.debugger", "tornado.platform.asyncio", "pandas",
     "workbench.session", "workbench.parts.experiments.notebook",
 )  # fmt: skip
-_POLL_S = 0.01
 _START = "import atexit, os; atexit.register(os._exit, 0)"
 """Handlers run last to first: after all others a kernel ends at once, without taking apart what it has imported."""
 
@@ -121,8 +120,8 @@ class WarmKernels(AsyncKernelManager):
             )
         return await super()._async_pre_start_kernel(**kwargs)
 
-    async def _async_wait(self, pollinterval: float = _POLL_S) -> None:
-        await super()._async_wait(_POLL_S)  # one that is asked to end is gone at once
+    async def _async_wait(self, pollinterval: float = 0) -> None:
+        await super()._async_wait(0.01)  # one that is asked to end is gone at once
 
 
 def serve() -> None:

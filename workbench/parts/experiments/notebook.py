@@ -1,4 +1,4 @@
-"""The notebook's side of an experiment: parameters that are checked, and results by name.
+"""Parametrised notebooks: parameters that are checked, results by name, and their execution.
 
 In a notebook, after the cell that is tagged ``parameters``::
 
@@ -14,6 +14,7 @@ and afterwards, anywhere::
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import typing
 import uuid
@@ -99,7 +100,8 @@ def check(
     from pydantic import TypeAdapter, ValidationError
 
     listed = ", ".join(
-        f"{name}: {_kind_name(parameter.kind)}" for name, parameter in declared.items()
+        f"{name}: {inspect.formatannotation(parameter.kind)}"
+        for name, parameter in declared.items()
     )
     checked = {}
     for name, value in values.items():
@@ -116,12 +118,6 @@ def check(
                 f"{where}: {name} is {shown(value)}, but {error.errors()[0]['msg'].lower()}. Known: {listed}."
             ) from None
     return checked
-
-
-def _kind_name(kind: Any) -> str:
-    if typing.get_origin(kind):
-        return str(kind).removeprefix("typing.")
-    return getattr(kind, "__name__", str(kind))
 
 
 def _read(value: Any) -> Any:
@@ -287,3 +283,61 @@ def _stored(cells: Iterable[Any]) -> Json:
             if name is not None:
                 values[name] = output["data"][MIME]
     return values
+
+
+# --- Execution, by papermill ---
+
+
+def parameters_of(notebook: str | Path) -> dict[str, Parameter]:
+    """Return the parameters that a notebook declares in its cell of parameters.
+
+    Raises:
+        WorkbenchError: it is no notebook, or has no such cell.
+    """
+    cells = read_notebook(notebook).cells
+    sources = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    if not sources:
+        raise WorkbenchError(
+            f"{notebook} has no cell tagged `parameters`, so nothing in it can vary."
+        )
+    return declared(sources[0])
+
+
+def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
+    """Return the parameters for a notebook, in the types that its cell of parameters declares.
+
+    Raises:
+        WorkbenchError: the notebook has no such parameter, or the value is of another type; it lists the known ones.
+    """
+    return check(parameters_of(notebook), values, str(notebook))
+
+
+def execute(
+    notebook: str | Path, output: Path, values: Mapping[str, Any], folder: Path
+) -> tuple[Json, str]:
+    """Execute a notebook with parameters in a warm kernel in a folder, and return its results and why it failed.
+
+    A notebook that fails is kept with its error. A kernel that dies is started once more.
+    """
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    from workbench.parts.experiments.kernels import WarmKernels
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    parameters = checked(notebook, values)
+    for _ in range(2):
+        error = ""
+        try:
+            papermill.execute_notebook(
+                str(notebook), str(output), parameters, progress_bar=False, log_output=False,
+                kernel_manager_class=WarmKernels, resources={"metadata": {"path": str(folder)}},
+            )  # fmt: skip
+        except PapermillExecutionError as failure:
+            error = f"{failure.ename}: {failure.evalue}"
+        except DeadKernelError:
+            error = "The kernel died."
+            continue
+        break
+    return results(output), error

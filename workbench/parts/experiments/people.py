@@ -13,30 +13,18 @@ from scipy.stats import binomtest
 from workbench.errors import RunError
 from workbench.graphs.reviewers import Reviewer
 from workbench.parts.experiments.reviewers import margin
-from workbench.parts.experiments.statistics import fewest_errors
 from workbench.parts.experiments.what_if import what_if
 from workbench.state import Data, Json
+from workbench.views.render import FrameList
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
 
 NOT_PERSONS = frozenset({"rules", "recording", "threshold", "model"})
 """Who answers when no person does."""
-_COLUMNS = (
-    "run_id",
-    "at",
-    "margin",
-    "action",
-    "alone",
-    "person",
-    "gain",
-    "mattered",
-    "seconds",
-    "other_run",
-)
 
 
-class Pauses(list[Json]):
+class Pauses(FrameList[Json]):
     """Pauses, each with what came of it: ``alone`` as the rules proposed, and with the ``person``.
 
     A row has ``run_id``, ``at`` (the review point), ``margin`` (of the proposal), ``action``, the scores ``alone`` and
@@ -44,9 +32,18 @@ class Pauses(list[Json]):
     where it is known) and ``other_run`` (the branch that was not taken).
     """
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return one row per pause."""
-        return pandas.DataFrame(list(self), columns=list(_COLUMNS))
+    columns = (
+        "run_id",
+        "at",
+        "margin",
+        "action",
+        "alone",
+        "person",
+        "gain",
+        "mattered",
+        "seconds",
+        "other_run",
+    )
 
     def worth(self, reviewer: Reviewer) -> Json:
         """Return what a reviewer would have made of the pauses: it answers, or returns None and a person is asked.
@@ -81,11 +78,17 @@ class Pauses(list[Json]):
     def threshold(self, share: float = 0.05) -> Json:
         """Return the margin from which on to act alone, so that the missed support stays under ``share``.
 
-        The bound holds for as many pauses as there are: with fewer than about 60 it is to ask always (``inf``).
+        Margins are tried from the highest down, each by Clopper and Pearson's bound, until one fails: a fixed sequence,
+        so that with 95 % confidence none that passed is beyond ``share``, for as many pauses as there are. With fewer
+        than about 60 it is to ask always (``inf``).
         """
-        return self.above(
-            fewest_errors([(row["margin"], row["mattered"]) for row in self], share)[0]
-        )
+        threshold = math.inf
+        for limit in sorted({row["margin"] for row in self}, reverse=True):
+            missed = sum(row["mattered"] for row in self if row["margin"] >= limit)
+            if binomtest(missed, len(self)).proportion_ci(0.9).high > share:
+                break
+            threshold = limit
+        return self.above(threshold)
 
     def compared(self) -> pandas.DataFrame:
         """Return what asking always, never, and below the threshold are worth, a row each."""

@@ -232,8 +232,6 @@ class Results(Cells):
                 "question": question["question"],
                 "lost": loss.stage,
                 "document": loss.document,
-            }
-            row |= {
                 "rank_by_words": loss.words,
                 "rank_by_meaning": loss.meaning,
                 "run_id": run.run_id,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
 from workbench.errors import WorkbenchError, shown
 from workbench.plans import canonical_json
@@ -36,10 +36,8 @@ Place = tuple[Any, ...]
 Locate = Callable[[Place], str]
 
 
-class Strict(BaseModel):
+class Strict(BaseModel, extra="forbid", use_attribute_docstrings=True):
     """A part of an experiment: it has no other keys."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 class Random(Strict):
@@ -57,10 +55,9 @@ class Budget(Strict):
     money: Annotated[float, Field(gt=0)] | None = None
 
 
-class Question(BaseModel):
+class Question(BaseModel, extra="allow", use_attribute_docstrings=True):
     """A question of the file, with what a right answer says and cites."""
 
-    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
     id: str = ""
     """Its number where it has none."""
     question: str

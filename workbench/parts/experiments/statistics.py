@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from pandas import DataFrame, Series
 from scipy import stats
 from scipy.optimize import brentq
+
+from workbench.parts.evaluate.measures import interval
 
 ERROR = 0.05
 """How often a difference may be claimed where there is none, over all comparisons and looks of an experiment."""
@@ -18,7 +20,6 @@ FIRST_LOOK, LIVE = 0.8, 0.1
 SAMPLES = 4_999
 FEWEST = 50
 """Questions, or clusters of them, from which on a bootstrap interval may decide something."""
-_SEED = 7
 
 
 class Difference(NamedTuple):
@@ -159,11 +160,11 @@ def permutation_p(apart: np.ndarray) -> float:
         return 1.0
     test = stats.permutation_test(
         (sums,),
-        _size,
+        lambda sums, axis: np.abs(sums.sum(axis)),
         permutation_type="samples",
         alternative="greater",
         n_resamples=SAMPLES,
-        rng=_SEED,
+        rng=7,
     )
     return float(test.pvalue)
 
@@ -219,35 +220,6 @@ def _claim(mean: float, edge: float) -> str:
     return f"{better} by at least {edge:.1f}" if edge >= 0.05 else better
 
 
-def interval(sums: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
-    """Return a bootstrap interval of a mean difference, in points, with clusters drawn as a size."""
-    # none of so many differs: that leaves open how many would among more
-    if len(sums) < 2 or not sums.any():
-        bound = 100 * float(
-            stats.binomtest(0, max(1, int(sizes.sum()))).proportion_ci(level).high
-        )
-        return -bound, bound
-    drawn = stats.bootstrap(
-        (sums, sizes),
-        _ratio,
-        paired=True,
-        confidence_level=level,
-        method="percentile",
-        n_resamples=SAMPLES,
-        rng=_SEED,
-    )
-    low, high = drawn.confidence_interval
-    return 100 * float(low), 100 * float(high)
-
-
-def _size(sums: np.ndarray, axis: int) -> np.ndarray:
-    return np.abs(sums.sum(axis))
-
-
-def _ratio(sums: np.ndarray, sizes: np.ndarray, axis: int) -> np.ndarray:
-    return np.asarray(sums.sum(axis) / sizes.sum(axis))
-
-
 def more_questions(sums: np.ndarray, sizes: np.ndarray, level: float, smallest: float) -> int:
     """Return about how many more would leave 0, or all from the smallest difference on, out of the interval."""
     if not sums.any():
@@ -259,42 +231,14 @@ def more_questions(sums: np.ndarray, sizes: np.ndarray, level: float, smallest: 
     return max(1, math.ceil(max(needed, FEWEST) - sizes.sum()))
 
 
-def detectable(n: int, comparisons: int, spread: float = 40.0) -> float:
+def detectable(n: int, comparisons: int) -> float:
     """Return the smallest difference, in points, that so many questions show with power .8.
 
     Args:
         n: questions.
         comparisons: configurations compared with the baseline.
-        spread: standard deviation of the differences of questions, in points.
     """
+    spread = 40.0  # standard deviation of the differences of questions, in points
     alpha = ERROR * FIRST_LOOK / max(1, comparisons)
-    return float(
-        (stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(0.8)) * spread / math.sqrt(max(1, n))
-    )
-
-
-def fewest_errors(
-    lost: Sequence[tuple[float, bool]], share: float, confidence: float = 0.95
-) -> tuple[float, float]:
-    """Return the lowest threshold from which on acting alone is wrong at most so often, and the bound that shows it.
-
-    Thresholds are tried from the highest down, each by Clopper and Pearson's bound, until one fails: a fixed sequence,
-    so that with this confidence none that passed is beyond ``share``, in a sample of whatever size. ``inf`` where even
-    the first is not shown, which is to ask always.
-
-    Args:
-        lost: of each pause, how sure the reviewer was, and whether a person would have mattered.
-        share: how many may be lost.
-        confidence: of the bound.
-    """
-    threshold = math.inf
-    bound = 0.0
-    n = len(lost)
-    for limit in sorted({sure for sure, _ in lost}, reverse=True):
-        errors = sum(error for sure, error in lost if sure >= limit)
-        high = float(stats.beta.ppf(confidence, errors + 1, n - errors)) if errors < n else 1.0
-        if high > share:
-            break
-        threshold = limit
-        bound = high
-    return threshold, bound
+    errors = stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(0.8)
+    return float(errors) * spread / math.sqrt(max(1, n))
