@@ -7,12 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
+from typing import Any, Literal, cast, get_args
 
 from workbench.errors import WorkbenchError, shown
-from workbench.parts.fusion.canvas import is_name
+from workbench.parts.fusion.canvas import CanvasError, is_name
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.text import detect_language
 from workbench.views.labels import Labels
+
+Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+
+
+def known_operation(name: Any) -> Operation:
+    """Return the operation of that name.
+
+    Raises:
+        CanvasError: there is none; lists those that there are.
+    """
+    if name not in OPERATIONS:
+        raise CanvasError(f"There is no operation {shown(name)}. Known: {', '.join(OPERATIONS)}.")
+    return cast(Operation, name)
 
 
 def question_nodes(base: KnowledgeBase, canvas: str) -> dict[str, str]:

@@ -348,7 +348,7 @@ def _question(desk: Desk, node_id: str) -> str:
     return desk.labels("canvas_ask_what", title=desk.title(node_id))
 
 
-OPERATIONS: Mapping[str, Callable[[Desk, Any], Any]] = {
+_WORK: Mapping[str, Callable[[Desk, Any], Any]] = {
     operation.__name__: operation
     for operation in (decomposition, scoring, explanation, verification, review)
 }
@@ -374,7 +374,7 @@ def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
         raise CanvasError(
             f"{len(targets):,} nodes are too many at once: name at most {most_nodes}."
         )
-    do = OPERATIONS[operation]
+    do = _WORK[operation]
     if do in (review, explanation):
         return list(do(desk, targets))
     return [do(desk, node) for node in targets]

@@ -17,7 +17,8 @@ from uuid import uuid4
 from workbench.errors import UnknownKnowledge, shown
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.canvas import SUFFIX, Canvas, CanvasError, node_text
-from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work, worth
+from workbench.parts.fusion.canvas_question import known_operation
+from workbench.parts.fusion.canvas_work import Desk, Entry, work, worth
 from workbench.parts.fusion.drawing import beside, canvas_blocks, work_blocks
 from workbench.records.writing import write_file
 from workbench.state import Data, Json
@@ -84,10 +85,7 @@ class CanvasFile(Canvas, Shown):
         Raises:
             CanvasError: there is no such operation or node.
         """
-        if operation not in OPERATIONS:
-            raise CanvasError(
-                f"There is no operation {shown(operation)}. Known: {', '.join(OPERATIONS)}."
-            )
+        known_operation(operation)
         node_ids = [nodes] if isinstance(nodes, str) else list(nodes)
         with self._base(kb) as base:
             desk = Desk(self, base, labels_for(self.message))

@@ -10,8 +10,7 @@ import click
 
 from workbench.cli.follow import carry
 from workbench.cli.page import Page, paged
-
-OPERATIONS = ("decomposition", "scoring", "explanation", "verification", "review")
+from workbench.parts.fusion.canvas_question import OPERATIONS
 
 
 @click.command()

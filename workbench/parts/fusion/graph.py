@@ -23,7 +23,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, Required, cast, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Required, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -31,15 +31,22 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 from typing_extensions import TypedDict
 
 from workbench.errors import ToolError, WorkbenchError, refusing, shown
 from workbench.events import progress
 from workbench.graphs.merge import first_documents
 from workbench.knowledge.dated import last_day
-from workbench.parts.fusion.canvas_question import choose_base, question_nodes, read_question
+from workbench.parts.fusion.canvas_question import (
+    Operation,
+    choose_base,
+    known_operation,
+    question_nodes,
+    read_question,
+)
 from workbench.parts.fusion.graphiti import GraphitiInput, graphiti
+from workbench.parts.fusion.settings import FusionSettings
 from workbench.parts.fusion.strategies import STRATEGIES
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings, default_settings
@@ -50,35 +57,29 @@ from workbench.tools.scoring import LEAD, Question, coverage
 from workbench.tools.tool import StepLog
 
 SOURCES = ("retrieve_graph", "retrieve_vectors")
-Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
 
 
-class FusionOptions(BaseModel):
+class FusionOptions(FusionSettings):
     """How two sources are fused, and how often they are asked again."""
 
-    fusion_strategy: str = Field(
-        "rrf", description="rrf, weighted, cascade, zscore or percentile"
-    )
-    rerank_model: str = Field(
-        "", description="The reranker; empty: the one of the knowledge base, none: none"
-    )
-    quality_threshold: float = Field(0.7, ge=0, le=1, description="Below it is asked again")
-    max_retries: int = Field(3, ge=0, le=10, description="How often it is asked again")
-    top_k: int = Field(10, ge=1, le=1000, description="How many results at most")
+    fusion_strategy: str = "rrf"  # type: ignore[assignment]
+    """rrf, weighted, cascade, zscore or percentile"""
+    rerank_model: str = ""
+    """The reranker; empty: the one of the knowledge base, none: none"""
+    top_k: int = Field(10, ge=1, le=1000)
+    """How many results at most"""
 
 
 class FusionConfig(FusionOptions):
     """The options in ``config["configurable"]``; the settings fill in the others."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     kb_prefix: str = ""
-    graphiti_endpoint: str = Field(
-        "", description="Graphiti's REST service, asked next to the base; empty: none"
-    )
-    lancedb_path: str = Field(
-        "", description="Where the base keeps its vectors, if it is by LanceDB; no other folder"
-    )
+    graphiti_endpoint: str = ""
+    """Graphiti's REST service, asked next to the base; empty: none"""
+    lancedb_path: str = ""
+    """Where the base keeps its vectors, if it is by LanceDB; no other folder"""
 
     @field_validator("graphiti_endpoint")
     @classmethod
@@ -411,19 +412,6 @@ def read_config(config: RunnableConfig, **settings: Any) -> FusionConfig:
             f"There is no fusion strategy {shown(options.fusion_strategy)}. Known: {', '.join(STRATEGIES)}."
         )
     return options
-
-
-def known_operation(name: Any) -> Operation:
-    """Return the operation of that name.
-
-    Raises:
-        WorkbenchError: there is none; lists those that there are.
-    """
-    if name not in get_args(Operation):
-        raise WorkbenchError(
-            f"There is no operation {shown(name)}. Known: {', '.join(get_args(Operation))}."
-        )
-    return cast(Operation, name)
 
 
 def fusion_options(settings: Settings) -> Json:

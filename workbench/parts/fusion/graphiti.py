@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from workbench.errors import ToolError
 from workbench.models.wire import LimitReached, Meter, address, hidden, redact
@@ -34,17 +34,16 @@ When = Annotated[
 class GraphitiInput(Search):
     """The input of ``graphiti``."""
 
-    top_k: int = Field(10, ge=1, le=100, description="How many facts at most")
-    group_ids: list[str] = Field(
-        default_factory=list, description="Of which groups; empty: of all"
-    )
-    as_of: When | None = Field(default=None, description="Only what held at that time")
+    top_k: int = Field(10, ge=1, le=100)
+    """How many facts at most"""
+    group_ids: list[str] = Field(default_factory=list)
+    """Of which groups; empty: of all"""
+    as_of: When | None = None
+    """Only what held at that time"""
 
 
-class Fact(BaseModel):
+class Fact(BaseModel, extra="ignore"):
     """The fields of a fact that are used, as the service sends them."""
-
-    model_config = ConfigDict(extra="ignore")
 
     uuid: str = Field(min_length=1, max_length=200)
     name: str = Field(max_length=_LONG)

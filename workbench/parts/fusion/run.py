@@ -7,49 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.plans import Plan, PlanBudget, PlanStep
-from workbench.state import Data, Json
+from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.runs.recording import Recording
     from workbench.runs.run import Run
 
 TOOL = "fusion_search"
-
-
-def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tuple[Plan, Any]:
-    """Return the plan, and the base; with the results of an operation on a canvas whose file exists.
-
-    The results of an explanation are those of the run itself.
-    """
-    from workbench.parts.fusion.canvas_question import choose_base, read_question
-    from workbench.parts.fusion.graph import fusion_options, known_operation, read_config
-
-    tool_input = read_config(
-        {"configurable": dict(options)}, **fusion_options(wb.settings)
-    ).model_dump(exclude={"kb_prefix", "graphiti_endpoint", "lancedb_path"})
-    about: Json = {"planner": "fusion"}
-    if canvas := on["canvas_path"]:
-        operation = known_operation(on["operation"])
-        nodes = on["target_nodes"]
-        kb = choose_base(wb.knowledge, canvas, [kb] if isinstance(kb, str) else kb or ())
-        asks, _ = read_question(wb.knowledge.get(kb), canvas, operation, nodes)
-        question = question or asks
-        tool_input = {**tool_input, **on}
-        if operation != "explanation" and Path(canvas).expanduser().is_file():
-            about["operation_results"] = list(
-                wb.canvas(canvas).work(operation, nodes, kb).entries
-            )
-    budget = PlanBudget(
-        timeout_s=wb.settings.time_budget_s, max_retries=wb.settings.step_max_retries
-    )
-    step = PlanStep(
-        step_id="fusion",
-        objective=question,
-        tool=TOOL,
-        tool_input={"query": question, **tool_input},
-        budget=budget,
-    )
-    return Plan(problem_statement=question, steps=[step], metadata=about), kb
 
 
 def _outcome(run: Recording) -> Json:
@@ -105,17 +69,46 @@ def fusion(
     Raises:
         WorkbenchError: no such canvas, node, operation or strategy; it says which there are.
     """
+    from workbench.parts.fusion.canvas_question import (
+        choose_base,
+        known_operation,
+        read_question,
+    )
+    from workbench.parts.fusion.graph import fusion_options, read_config
+
     wb._must_be_open()
-    own = {
+    configurable = {
         "fusion_strategy": strategy,
         "rerank_model": rerank,
         "quality_threshold": quality_threshold,
+        "max_retries": max_retries,
     }
-    targets = [nodes] if isinstance(nodes, str) else list(nodes)
-    on = {"canvas_path": str(canvas), "operation": operation, "target_nodes": targets}
-    plan, kb = fusion_plan(
-        wb, question, {**own, "max_retries": max_retries}, on, options.pop("kb", None)
+    settings = wb.settings
+    config = read_config({"configurable": configurable}, **fusion_options(settings))
+    elsewhere = {"kb_prefix", "graphiti_endpoint", "lancedb_path"}
+    tool_input = config.model_dump(exclude=elsewhere)
+    about: Json = {"planner": "fusion"}
+    kb = options.pop("kb", None)
+    if path := str(canvas):
+        known = known_operation(operation)
+        targets = [nodes] if isinstance(nodes, str) else list(nodes)
+        kb = choose_base(wb.knowledge, path, [kb] if isinstance(kb, str) else kb or ())
+        asks, _ = read_question(wb.knowledge.get(kb), path, known, targets)
+        question = question or asks
+        tool_input |= {"canvas_path": path, "operation": known, "target_nodes": targets}
+        # the results of an explanation are those of the run itself
+        if known != "explanation" and Path(path).expanduser().is_file():
+            about["operation_results"] = list(wb.canvas(path).work(known, targets, kb).entries)
+    step = PlanStep(
+        step_id="fusion",
+        objective=question,
+        tool=TOOL,
+        tool_input={"query": question, **tool_input},
+        budget=PlanBudget(
+            timeout_s=settings.time_budget_s, max_retries=settings.step_max_retries
+        ),
     )
+    plan = Plan(problem_statement=question, steps=[step], metadata=about)
     arguments: Any = {"kb": kb, "plan": plan, "settings": {"max_iterations": 1}, **options}
-    run: Run = (wb.ask if wait else wb.start)(plan.problem_statement, **arguments)
+    run: Run = (wb.ask if wait else wb.start)(question, **arguments)
     return run

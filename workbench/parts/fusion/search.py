@@ -14,7 +14,8 @@ from typing import Any, cast
 from langgraph.runtime import get_runtime
 from pydantic import Field
 
-from workbench.parts.fusion.graph import FusionInput, FusionOptions, Operation, build_fusion
+from workbench.parts.fusion.canvas_question import Operation
+from workbench.parts.fusion.graph import FusionInput, FusionOptions, build_fusion
 from workbench.ports import Context, KnowledgeBase, ToolLog
 from workbench.records.lease import SystemClock
 from workbench.state import Json, SubStep
@@ -25,23 +26,27 @@ from workbench.tools.tool import FunctionTool, Search, ToolOutput
 class Input(FusionOptions, Search):
     """The input of ``fusion_search``."""
 
-    canvas_path: str = Field("", description="A canvas in the knowledge base; empty: none")
-    operation: Operation = Field("explanation", description="What is done with its nodes")
-    target_nodes: list[str] = Field(default_factory=list, description="Their ids")
+    canvas_path: str = ""
+    """A canvas in the knowledge base; empty: none"""
+    operation: Operation = "explanation"
+    """What is done with its nodes"""
+    target_nodes: list[str] = Field(default_factory=list)
+    """Their ids"""
 
 
 class Output(ToolOutput):
     """The output of ``fusion_search``."""
 
-    quality_score: float = Field(
-        0, description="How likely it is that nothing needed is missing, 0 to 1"
-    )
-    retry_count: int = Field(0, description="How often it was asked again")
-    best_pass: int = Field(1, description="The pass whose results these are")
-    best_effort: bool = Field(False, description="Whether even the best pass falls short")
-    passes: list[Json] = Field(
-        default_factory=list, description="What each asked, how good it was"
-    )
+    quality_score: float = 0
+    """How likely it is that nothing needed is missing, 0 to 1"""
+    retry_count: int = 0
+    """How often it was asked again"""
+    best_pass: int = 1
+    """The pass whose results these are"""
+    best_effort: bool = False
+    """Whether even the best pass falls short"""
+    passes: list[Json] = Field(default_factory=list)
+    """What each asked, how good it was"""
 
 
 class _Alone:

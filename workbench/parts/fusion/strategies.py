@@ -8,36 +8,56 @@ from __future__ import annotations
 
 import bisect
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 
 from workbench.tools.scoring import Ranking, Strategy, rrf, summed
 
 
-def weighted(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
-    """Return the sum of scores, each source's spread over 0 to 1.
+def _summed(worth: Callable[[Ranking], Sequence[float]]) -> Strategy:
+    """Return the fusion that adds up what a function makes of the scores of each source."""
+
+    @wraps(worth)
+    def fuse(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
+        return summed(rankings, worth)
+
+    return fuse
+
+
+@_summed
+def weighted(ranking: Ranking) -> list[float]:
+    """Return scores, each source's spread over 0 to 1.
 
     >>> weighted({"words": [("a", 9.0), ("b", 5.0)], "graph": [("b", 0.9)]})
     [('a', 1.0), ('b', 1.0)]
     """
-    return summed(rankings, _spread)
+    scores = [score for _, score in ranking]
+    low = min(scores, default=0.0)
+    high = max(scores, default=0.0)
+    return [(s - low) / (high - low) if high > low else 1.0 for s in scores]
 
 
-def zscore(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
-    """Return the sum of standard deviations above each source's lowest hit: a lead counts by how rare such leads are.
+@_summed
+def zscore(ranking: Ranking) -> list[float]:
+    """Return standard deviations above each source's lowest hit: a lead counts by how rare such leads are.
 
     >>> zscore({"words": [("a", 3.0), ("b", 1.0)]})
     [('a', 2.0), ('b', 0.0)]
     """
-    return summed(rankings, _deviations)
+    scores = [score for _, score in ranking]
+    wide = statistics.pstdev(scores) if len(scores) > 1 else 0.0
+    return [(s - min(scores)) / wide if wide else 0.0 for s in scores]
 
 
-def percentile(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
-    """Return the sum of the shares of each source's hits that score no higher.
+@_summed
+def percentile(ranking: Ranking) -> list[float]:
+    """Return the shares of each source's hits that score no higher.
 
     >>> percentile({"words": [("a", 3.0), ("b", 1.0)], "meaning": [("b", 0.4)]})
     [('b', 1.5), ('a', 1.0)]
     """
-    return summed(rankings, _shares)
+    scores = sorted(score for _, score in ranking)
+    return [bisect.bisect_right(scores, s) / len(scores) for _, s in ranking]
 
 
 def cascade(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
@@ -58,21 +78,3 @@ STRATEGIES: Mapping[str, Strategy] = {
     "percentile": percentile,
 }
 """By name; a custom one is added here."""
-
-
-def _spread(ranking: Ranking) -> list[float]:
-    scores = [score for _, score in ranking]
-    low = min(scores, default=0.0)
-    high = max(scores, default=0.0)
-    return [(s - low) / (high - low) if high > low else 1.0 for s in scores]
-
-
-def _deviations(ranking: Ranking) -> list[float]:
-    scores = [score for _, score in ranking]
-    wide = statistics.pstdev(scores) if len(scores) > 1 else 0.0
-    return [(s - min(scores)) / wide if wide else 0.0 for s in scores]
-
-
-def _shares(ranking: Ranking) -> list[float]:
-    scores = sorted(score for _, score in ranking)
-    return [bisect.bisect_right(scores, s) / len(scores) for _, s in ranking]
