@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workbench.errors import RunError, refusing
 from workbench.graphs.conversation import conversation_graph, initial_state
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.route import build_router, decide
+from workbench.graphs.route import build_router
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
 from workbench.ports import Context
 from workbench.records.store import new_run_id
@@ -45,39 +45,43 @@ _opening = threading.Lock()
 class ConversationOptions(BaseModel):
     """What a client may send next to the message, in the input or as context; an unknown name is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    kb_prefix: str = Field("", description="The knowledge base; empty: the router chooses")
+    kb_prefix: str = ""
+    """The knowledge base; empty: the router chooses"""
     requested_kb_prefix: str = ""
-    requested_kb_prefixes: list[str] = Field(default_factory=list, description="Several of them")
-    review: list[str] = Field(
-        default_factory=list, description="Where the run pauses: plan, step, reflect"
-    )
-    session_id: str = Field("", description="The conversation; empty: that of the thread")
+    requested_kb_prefixes: list[str] = Field(default_factory=list)
+    """Several of them"""
+    review: list[str] = Field(default_factory=list)
+    """Where the run pauses: plan, step, reflect"""
+    session_id: str = ""
+    """The conversation; empty: that of the thread"""
     user_id: str = "default"
     worker_name: str = ""
     agent_type: str = ""
     thresholds: dict[str, float] = Field(default_factory=dict)
     plan: Json | None = None
-    report: Json | None = Field(None, description="Write a report: {} or its options")
+    report: Json | None = None
+    """Write a report: {} or its options"""
     as_of: str = ""
     known: str = ""
     debug: bool = False
 
 
-class RetrievalOptions(BaseModel):
+class RetrievalOptions(BaseModel, use_attribute_docstrings=True):
     """What ``retrieval`` needs next to the query."""
 
-    kb_prefix: str = Field("", description="The knowledge base")
+    kb_prefix: str = ""
+    """The knowledge base"""
 
 
-class RouterOptions(BaseModel):
+class RouterOptions(BaseModel, use_attribute_docstrings=True):
     """What ``router`` may take next to the message."""
 
-    requested_kb_prefixes: list[str] = Field(
-        default_factory=list, description="Knowledge bases; empty: it chooses"
-    )
-    worker_name: str = Field("", description="KB:AGENT_TYPE; empty: it chooses")
+    requested_kb_prefixes: list[str] = Field(default_factory=list)
+    """Knowledge bases; empty: it chooses"""
+    worker_name: str = ""
+    """KB:AGENT_TYPE; empty: it chooses"""
 
 
 class ServedState(ConversationState, total=False):
@@ -105,12 +109,7 @@ class BoundGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def copy(self, update: Json | None = None) -> BoundGraph:
         """Copy the graph with its binding; a server does so for each run."""
-        attributes = {
-            name: value
-            for name, value in vars(self).items()
-            if name not in ("__orig_class__", "binding")
-        }
-        return bind(type(self)(**{**attributes, **(update or {})}), self.binding)
+        return bind(self, self.binding, **(update or {}))
 
     def get_context_jsonschema(self, **_: Any) -> Json:
         """Return the schema of the options, from which Studio makes a form."""
@@ -163,15 +162,13 @@ async def _on_workspace_loop(workbench: Workbench, events: AsyncIterator[T]) -> 
             work_loop.call_soon_threadsafe(task.cancel)
 
 
-def bind(graph: Any, binding: Binding) -> BoundGraph:
-    """Return the graph as a ``BoundGraph`` with its binding."""
-    if not isinstance(graph, BoundGraph):
-        attributes = {
-            name: value for name, value in vars(graph).items() if name != "__orig_class__"
-        }
-        graph = BoundGraph(**attributes)
-    graph.binding = binding
-    return graph
+def bind(graph: Any, binding: Binding, **update: Any) -> BoundGraph:
+    """Return a copy of the graph as a ``BoundGraph`` with its binding."""
+    own = ("__orig_class__", "binding")
+    attributes = {name: value for name, value in vars(graph).items() if name not in own}
+    bound = BoundGraph(**{**attributes, **update})
+    bound.binding = binding
+    return bound
 
 
 def _in_a_thread(build: Callable[[], BoundGraph]) -> Callable[[], Awaitable[BoundGraph]]:
@@ -191,8 +188,7 @@ def conversation() -> BoundGraph:
     ports = wb.ports()
 
     def complete(values: Json, sent: Data, thread: str) -> Data:
-        message = _take_question(values, "message", wb)
-        messages = values.pop("messages", [])
+        message, messages = _take_question(values, "message")
         read = _read_options({**sent, **values})
         options = RunOptions.read(
             wb,
@@ -242,8 +238,7 @@ def router() -> BoundGraph:
     wb = _workspace()
 
     def complete(values: Json, sent: Data, thread: str) -> Data:
-        message = _take_question(values, "message", wb)
-        values.pop("messages", None)
+        message, _ = _take_question(values, "message")
         return {"run_id": thread, **sent, **values, "message": message}
 
     return bind(build_router(), Binding(wb, wb.ports(), complete, RouterOptions))
@@ -256,23 +251,16 @@ def retrieval() -> BoundGraph:
     ports = wb.ports()
 
     def complete(values: Json, sent: Data, thread: str) -> Data:
-        query = _take_question(values, "query", wb)
-        values.pop("messages", None)
+        query, _ = _take_question(values, "query")
         kb = values.pop("kb_prefix", "") or sent.get("kb_prefix", "")
         if not kb:
             raise RunError(
                 f'Which knowledge base? Give "kb_prefix": one of {", ".join(wb.knowledge.names())}.'
             )
-        route = decide(query, [kb], "", ports.knowledge, today=ports.today)
-        defaults = {
-            "review": [],
-            "thresholds": {},
-            "iteration": 1,
-            "session_id": thread,
-            "debug": False,
-        }
-        fixed = {"route_decision": route.decision, "kb_prefix": kb, "kb_prefixes": [kb]}
-        return {**defaults, **values, **fixed, "run_id": thread, "query": query}
+        wb.knowledge.get(kb)
+        begun = wb.agents.get(f"{kb}:fusion_agent").input(query, thread, thread)
+        fixed = ("run_id", "query", "kb_prefix", "kb_prefixes", "route_decision")
+        return {**begun, "debug": False, **values, **{name: begun[name] for name in fixed}}
 
     return bind(build_retrieval().compile(), Binding(wb, ports, complete, RetrievalOptions))
 
@@ -296,21 +284,21 @@ def fusion() -> BoundGraph:
     return bind(graph, Binding(wb, wb.ports(), complete, FusionConfig))
 
 
-def _take_question(values: Json, name: str, wb: Workbench) -> str:
-    """Take the question out of an input: under its name, or the last message of a person."""
+def _take_question(values: Json, name: str) -> tuple[str, list[Any]]:
+    """Take the question and the messages out of an input: its text is the last one of a person, unless it is named."""
     text = values.pop(name, None)
+    messages = values.pop("messages", None) or []
     if not text:
         try:
-            messages = convert_to_messages(values.get("messages") or [])
+            people = [m for m in convert_to_messages(messages) if m.type == "human"]
         except (ValueError, NotImplementedError) as error:
             raise RunError(f"messages cannot be read: {error}") from None
-        people = [message for message in messages if message.type == "human"]
         if not people:
             raise RunError(
                 f'Nothing is asked. Give {{"{name}": "..."}}, or a message of a person in "messages".'
             )
         text = str(people[-1].text)
-    return checked_message(text)
+    return checked_message(text), messages
 
 
 def _read_options(values: Data) -> ConversationOptions:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from anyio import CancelScope, to_thread
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -81,10 +81,8 @@ Text = Annotated[str, Field(max_length=100_000)]
 T = TypeVar("T")
 
 
-class Form(BaseModel):
+class Form(BaseModel, extra="forbid"):
     """The fields of a request; any other field is refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Chat(Form):
