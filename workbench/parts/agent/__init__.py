@@ -10,6 +10,6 @@ PART = Part(
     workbench={
         "agent": "agent:agent",
         "agents": "pool:agents",
-        "retrieval_graph": "retrieval:retrieval_graph",
+        "retrieval_graph": "pool:retrieval_graph",
     },
 )

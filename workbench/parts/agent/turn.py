@@ -67,13 +67,10 @@ Messages = list[list[str]]
 class Thought(BaseModel):
     """The input of ``think``."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    thought: str = Field(
-        min_length=1,
-        max_length=LONGEST,
-        description="What is known, what is missing, what to try",
-    )
+    thought: str = Field(min_length=1, max_length=LONGEST)
+    """What is known, what is missing, what to try"""
 
 
 def _think(thought: Thought, knowledge: object, log: ToolLog) -> Json:

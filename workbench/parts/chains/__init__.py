@@ -10,5 +10,5 @@ PART = Part(
         "deep_research": "deep_research:DEEP",
         "deeper_research": "deep_research:DEEPER",
     },
-    nodes={"chain_steps": "planning:chain_steps", "joint_scores": "merging:joint_scores"},
+    nodes={"chain_steps": "merging:chain_steps", "joint_scores": "merging:joint_scores"},
 )

@@ -37,6 +37,7 @@ from workbench.tools.scoring import (
 )
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 from workbench.views.labels import Labels
+from workbench.views.markup import cut
 
 ANSWERING = 5
 """Passages that together should hold the words of the question."""
@@ -45,9 +46,8 @@ ANSWERING = 5
 class ChainOutput(ToolOutput):
     """The output of ``chain_exploration``."""
 
-    paths: list[str] = Field(
-        default_factory=list, description="Chains of titles, each with what leads on"
-    )
+    paths: list[str] = Field(default_factory=list)
+    """Chains of titles, each with what leads on"""
 
 
 def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
@@ -95,11 +95,10 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
     >>> says("茶馆", "phrase", "老舍", "四世同堂", "")
     '茶馆与四世同堂都提到“老舍”'
     """
-    longest = 200
     labels = Labels(detect_language(sentence or parent))
     words = labels(f"chain_{by}", parent=parent, surface=surface, child=child)
-    short = sentence if len(sentence) <= longest else f"{sentence[:longest]}…"
-    return labels("chain_quoted", words=words, sentence=short) if sentence else words
+    quoted = labels("chain_quoted", words=words, sentence=cut(sentence, 200))
+    return quoted if sentence else words
 
 
 # --- The walk: where chains begin, how one passage leads to others, which passages answer together ---

@@ -26,21 +26,19 @@ from workbench.tools.tool import FunctionTool, Search, StepLog, ToolOutput
 class DeepResearchInput(Search):
     """The input of both tools."""
 
-    timeout_s: float = Field(
-        12.0, gt=0, le=3600, description="After so many seconds it returns what it has"
-    )
+    timeout_s: float = Field(12.0, gt=0, le=3600)
+    """After so many seconds it returns what it has"""
 
 
 class DeepResearchOutput(ToolOutput):
     """The evidence, and how it was found."""
 
-    thoughts: list[Json] = Field(
-        default_factory=list, description="Each round: its evidence, what it asks"
-    )
-    paths: list[str] = Field(
-        default_factory=list, description="Chains of titles, each with what leads on"
-    )
-    stopped: str = Field("", description="Why it stopped: nothing new, rounds, or time")
+    thoughts: list[Json] = Field(default_factory=list)
+    """Each round: its evidence, what it asks"""
+    paths: list[str] = Field(default_factory=list)
+    """Chains of titles, each with what leads on"""
+    stopped: str = ""
+    """Why it stopped: nothing new, rounds, or time"""
 
 
 def research_tool(name: str, description: str, rounds: int, planned: bool = True) -> FunctionTool:

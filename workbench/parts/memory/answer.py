@@ -18,6 +18,7 @@ from workbench.parts.memory.reading import (
 from workbench.state import Data, MemoryQuestion, Noted
 from workbench.text import sentences, unmarked
 from workbench.views.labels import Labels
+from workbench.views.markup import cut
 
 
 class _Exchange(NamedTuple):
@@ -127,6 +128,5 @@ def _exchanges(state: Data) -> list[_Exchange]:
 
 
 def _quoted(who: str, at: str, text: str, labels: Labels) -> str:
-    text = unmarked(" ".join(text.split()))
-    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return labels(f"quoted_{who}", day=at[:10], text=text)
+    quoted = cut(unmarked(" ".join(text.split())), LONGEST)
+    return labels(f"quoted_{who}", day=at[:10], text=quoted)

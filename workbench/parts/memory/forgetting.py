@@ -15,6 +15,7 @@ import itertools
 import json
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -188,30 +189,18 @@ class _Forgetting:
         while len(left) != count:
             count = len(left)
             left = [candidate for candidate in left if not self._take(candidate)]
-        counted = {
-            name: list[str]()
-            for name in ("memories", "messages", "summaries", "feedback", "runs")
-        }
-        for candidate in candidates:
-            if candidate.key in self._gone and candidate.key not in counted[candidate.table]:
-                counted[candidate.table].append(candidate.key)
-        text = next(
-            (
-                t.text
-                for t in candidates
-                if t.table in ("memories", "messages") and t.key in self._gone
-            ),
-            "",
-        )
+        gone = dict.fromkeys((c.table, c.key) for c in candidates if c.key in self._gone)
+        counts = Counter(table for table, _ in gone)
+        names = ("memories", "messages", "summaries", "feedback", "runs")
+        runs = [key for table, key in gone if table == "runs"]
+        said = (c.text for c in candidates if c.table in names[:2] and c.key in self._gone)
         return Forgotten(
             kind=self._kind,
             done=False,
-            counts={name: len(keys) for name, keys in counted.items()},
-            runs=tuple(counted["runs"]),
-            dependents=tuple(
-                run_id for run_id in counted["runs"] if _exchange_id(run_id) not in self._gone
-            ),
-            message="忘" if detect_language(text) == "zh" else "",
+            counts={name: counts[name] for name in names},
+            runs=tuple(runs),
+            dependents=tuple(run for run in runs if _exchange_id(run) not in self._gone),
+            message="忘" if detect_language(next(said, "")) == "zh" else "",
         )
 
     def _take(self, candidate: _Candidate) -> bool:

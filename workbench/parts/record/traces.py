@@ -17,6 +17,7 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.parts.record.agent import RecordedGraph, record
+from workbench.parts.record.questions import read_json
 from workbench.parts.record.run import GraphRun
 from workbench.records.tape import Effect
 from workbench.state import Data, Json
@@ -177,10 +178,8 @@ def _documents(values: Data) -> list[Json]:
 
 def _decoded(value: Any) -> Any:
     """Return a value; text that is a JSON object or list as that."""
-    try:
-        return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
-    except ValueError:
-        return value
+    is_json = isinstance(value, str) and value.startswith(("{", "["))
+    return read_json(value) if is_json else value
 
 
 def _seconds(moment: Any) -> float:

@@ -7,7 +7,7 @@ PART = Part(
     __name__,
     settings="settings:SourceSettings",
     tools={"enrichment": "enrichment:TOOL"},
-    nodes={"enriched": "merging:enriched", "can_enrich": "merging:can_enrich"},
+    nodes={"enriched": "enrichment:enriched", "can_enrich": "enrichment:can_enrich"},
     sources={"tmdb": "tmdb:Tmdb"},
     stores={"lancedb": "lance:Lance", "postgres": "postgres:PostgresConversations"},
 )

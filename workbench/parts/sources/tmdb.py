@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -28,42 +26,13 @@ from workbench.models.wire import (
     read_key,
     redact,
 )
-from workbench.parts.sources.enrichment import Enriched, Wanted
+from workbench.parts.sources.enrichment import TEXTS, Enriched, Wanted, note
 from workbench.ports import Entity, Passage, Relation
 from workbench.settings import Settings
 from workbench.state import Data, Json
 from workbench.text import CJK, clean, fold
 
-# --- Notes: why something is missing, and what to do about it ---
-
-_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-
-
-def note(what: str, language: str, **fields: str) -> str:
-    """Return a note in a language.
-
-    >>> note("unknown", "en", name="Parasite"), note("unknown", "zh", name="寄生虫")
-    ('TMDB knows nothing of the name “Parasite”.', 'TMDB 没有名为“寄生虫”的条目。')
-    """
-    return _TEXTS["notes"][what][language == "zh"].format(**fields)
-
-
 # --- Records: answers of TMDB as films and people; a field of an unexpected type is empty ---
-
-_OF_FILMS = (
-    "aliases",
-    "year",
-    "directors",
-    "writers",
-    "cast",
-    "genres",
-    "countries",
-    "runtime",
-    "budget",
-    "revenue",
-)
-FIELDS = frozenset((*_OF_FILMS, "rating", "born", "birth_place"))
-"""What an outside source has of a film or a person, as the typed fields of a corpus may be called."""
 
 _LONG, _SHORT, _LIMIT = 4_000, 200, 10
 """Characters of a description and of a name; entries of a list."""
@@ -253,10 +222,6 @@ def _year(item: Data) -> int | None:
 
 # --- Evidence: a passage of each record in the language of the question, and a graph of all of them ---
 
-PAGES = "https://www.themoviedb.org"
-LICENCE = "TMDB"
-_SEPARATOR, _TITLE = (", ", "、"), ("{}", "《{}》")
-
 
 def as_enriched(records: Iterable[Record], language: str) -> Enriched:
     """Return each record as a passage of evidence, and a graph of all of them."""
@@ -309,8 +274,8 @@ def _passage(record: Record, chinese: bool) -> Passage:
         text=("" if chinese else " ").join(filter(None, _sentences(record, chinese)))
         or record.names[0],
         position=0,
-        url=f"{PAGES}/{record.kind}/{record.number}",
-        licence=LICENCE,
+        url=f"https://www.themoviedb.org/{record.kind}/{record.number}",
+        licence="TMDB",
         fields=dict(record.fields),
     )
 
@@ -319,16 +284,16 @@ def _sentences(record: Record, chinese: bool) -> Iterator[str]:
     """Yield the sentences of a record: a film's fields before its text, a person's text before the fields."""
     name, *aliases = record.names
     is_film = record.kind == "movie"
-    title = _TITLE[chinese].format(name) if is_film else name
+    title = f"《{name}》" if is_film and chinese else name
     other_script = [
         alias for alias in aliases if bool(CJK.search(alias)) != bool(CJK.search(name))
     ] or aliases
     values = {"aliases": other_script[:1], **record.fields}
     if not is_film:
         yield record.text
-    for field_name, sentences in _TEXTS["sentences"].items():
+    for field_name, sentences in TEXTS["sentences"].items():
         if value := values.get(field_name):
-            listed = _SEPARATOR[chinese].join(value) if isinstance(value, list) else value
+            listed = ("、" if chinese else ", ").join(value) if isinstance(value, list) else value
             yield sentences[chinese].format(title, listed)
     if is_film:
         yield record.text

@@ -161,30 +161,17 @@ def _served(_: Path, settings: Settings) -> Iterator[Check]:
 
 def _workspace(workspace: Path, _: Settings) -> Iterator[Check]:
     place = workspace if workspace.exists() else workspace.absolute().parent
+    elsewhere = "Name another place with --workspace DIR."
     if workspace.exists() and not workspace.is_dir():
-        yield Check(
-            "workspace",
-            "problem",
-            f"{workspace} is a file",
-            "Name a folder with --workspace DIR.",
-        )
+        yield Check("workspace", "problem", f"{workspace} is a file", elsewhere)
     elif not os.access(place, os.W_OK):
-        yield Check(
-            "workspace",
-            "problem",
-            f"{place} cannot be written",
-            "Name another place with --workspace DIR.",
-        )
+        yield Check("workspace", "problem", f"{place} cannot be written", elsewhere)
     elif workspace.exists():
         size = sum(file.stat().st_size for file in workspace.rglob("*") if file.is_file())
         yield Check("workspace", "ok", f"{workspace}, {size / 1e6:,.1f} MB")
     else:
-        yield Check(
-            "workspace",
-            "note",
-            f"{workspace} is not there yet",
-            "workbench demo, or workbench kb add NAME PATH...",
-        )
+        make = "workbench demo, or workbench kb add NAME PATH..."
+        yield Check("workspace", "note", f"{workspace} is not there yet", make)
 
 
 def _files(workspace: Path, settings: Settings) -> Iterator[Check]:

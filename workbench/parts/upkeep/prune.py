@@ -45,6 +45,10 @@ class Freed(TypedDict):
     detail: str
 
 
+def _freed(kind: str, count: int = 0, size: int = 0, detail: str = "") -> Freed:
+    return Freed(kind=kind, count=count, bytes=size, detail=detail)
+
+
 def gc(
     wb: Workbench,
     *,
@@ -81,7 +85,7 @@ def gc(
             for run in outdated
             for table in TABLES
         ]
-    freed = [Freed(kind="runs", count=len(outdated), bytes=sum(sizes), detail="")]
+    freed = [_freed("runs", len(outdated), sum(sizes))]
     if tapes:
         freed.append(_tapes(runs, yes))
     if checkpoints.exists():
@@ -124,7 +128,7 @@ def _tapes(path: Path, yes: bool) -> Freed:
             f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}"
         ).fetchone()
         _, size = _drop(connection, "tapes", ended, yes)
-    return Freed(kind="tapes of ended runs", count=count, bytes=size, detail="")
+    return _freed("tapes of ended runs", count, size)
 
 
 def _drop(
@@ -184,7 +188,7 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[
                 ]
                 count = count + dropped[1][0]
                 size = size + dropped[0][1] + dropped[1][1]
-            freed.append(Freed(kind=kind, count=count, bytes=size, detail=""))
+            freed.append(_freed(kind, count, size))
     return freed
 
 
@@ -194,19 +198,17 @@ def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
     if delete:
         stale(path / "leases", remove=True)
     half = _half_done(library, delete=delete)
+    kinds = {"leases of dead processes": leases, "half of a rebuild or a removal": half}
     return [
-        Freed(
-            kind=kind,
-            count=len(files),
-            bytes=sum(files.values()),
-            detail=", ".join(
+        _freed(
+            kind,
+            len(files),
+            sum(files.values()),
+            ", ".join(
                 f"{file.relative_to(path)} ({size / 1e6:,.2f} MB)" for file, size in files.items()
             ),
         )
-        for kind, files in (
-            ("leases of dead processes", leases),
-            ("half of a rebuild or a removal", half),
-        )
+        for kind, files in kinds.items()
         if files
     ]
 
@@ -263,7 +265,7 @@ def to_inspect(library: Library) -> Iterator[Freed]:
     """Yield what needs a person: damaged bases that a rebuild set aside. They are never deleted."""
     for file in sorted(library.root.glob(".*.broken-*")):
         detail = f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
-        yield Freed(kind="damaged, kept by a rebuild", count=0, bytes=0, detail=detail)
+        yield _freed("damaged, kept by a rebuild", detail=detail)
 
 
 def _compacted(path: Path, yes: bool) -> Freed:
@@ -275,16 +277,16 @@ def _compacted(path: Path, yes: bool) -> Freed:
         (size,) = connection.execute("PRAGMA page_size").fetchone()
         before = folder_size(path) + folder_size(log)
         if not yes:
-            return Freed(kind=kind, count=pages, bytes=pages * size, detail="")
+            return _freed(kind, pages, pages * size)
         try:
             with translate_errors(path):
                 if pages:
                     connection.execute("VACUUM")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except WorkspaceBusy as busy:
-            return Freed(kind=kind, count=0, bytes=0, detail=str(busy))
+            return _freed(kind, detail=str(busy))
         after = folder_size(path) + folder_size(log)
-        return Freed(kind=kind, count=pages, bytes=max(0, before - after), detail="")
+        return _freed(kind, pages, max(0, before - after))
 
 
 @contextmanager
