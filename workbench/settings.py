@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from pydantic import (
     AliasChoices,
+    AliasGenerator,
     Field,
     SecretStr,
     ValidationError,
@@ -35,6 +38,7 @@ RULES = "rules"
 """The model of a role that keeps its deterministic default."""
 _MODELS = ("chat_model", "embedding_model")
 _EMBEDS = ("embed_documents", "embed_query")
+_SECOND_NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _objects: Json = {}
 
 
@@ -156,9 +160,10 @@ def flatten_settings(settings: Data) -> Json:
     return {**{name: value for name, value in settings.items() if name != "models"}, **models}
 
 
-def alias(name: str, *aliases: str) -> AliasChoices:
-    """Return the field's own environment name first, then the names of the earlier system."""
-    return AliasChoices(name, f"WORKBENCH_{name.upper()}", *aliases)
+def _second_name(name: str) -> Any:
+    """Return the names of a setting that the earlier system had too, its own first; None for any other."""
+    second = _SECOND_NAMES.get(name)
+    return AliasChoices(name, f"WORKBENCH_{name.upper()}", second) if second else None
 
 
 class Settings(BaseSettings):
@@ -171,94 +176,66 @@ class Settings(BaseSettings):
         frozen=True,
         extra="ignore",
         populate_by_name=True,
+        use_attribute_docstrings=True,
+        alias_generator=AliasGenerator(validation_alias=_second_name),
     )
 
     # models
-    chat_model: str = Field(
-        "",
-        description="'openai:NAME?temperature=0.2&effort=low' is used for every role; empty: no model",
-    )
-    models: dict[str, str] = Field(
-        {},
-        description="a model per role, as `WORKBENCH_MODELS__WRITER`; 'rules' keeps the role's built-in rules",
-    )
-    chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
-    chat_api_key: SecretStr = Field(
-        SecretStr(""), validation_alias=alias("chat_api_key", "OPENAI_API_KEY")
-    )
-    chat_timeout_s: float = Field(
-        60, gt=0, description="seconds to wait for a server, and between two parts of an answer"
-    )
-    chat_answer_s: float = Field(300, gt=0, description="seconds for one whole answer")
-    chat_max_characters: int = Field(20_000, ge=1, description="a longer answer is cut off")
-    chat_max_tokens: int = Field(
-        0, ge=0, description="tokens requested from the server; 0 leaves the limit to the server"
-    )
-    embedding_model: str = Field("auto", description="'auto', 'hashing', 'use', or 'openai:NAME'")
+    chat_model: str = ""
+    """'openai:NAME?temperature=0.2&effort=low' is used for every role; empty: no model"""
+    models: dict[str, str] = {}
+    """a model per role, as `WORKBENCH_MODELS__WRITER`; 'rules' keeps the role's built-in rules"""
+    chat_base_url: str = ""
+    """base URL of an OpenAI-compatible server"""
+    chat_api_key: SecretStr = SecretStr("")
+    chat_timeout_s: float = Field(60, gt=0)
+    """seconds to wait for a server, and between two parts of an answer"""
+    chat_answer_s: float = Field(300, gt=0)
+    """seconds for one whole answer"""
+    chat_max_characters: int = Field(20_000, ge=1)
+    """a longer answer is cut off"""
+    chat_max_tokens: int = Field(0, ge=0)
+    """tokens requested from the server; 0 leaves the limit to the server"""
+    embedding_model: str = "auto"
+    """'auto', 'hashing', 'use', or 'openai:NAME'"""
     embedding_base_url: str = ""
-    embedding_api_key: SecretStr = Field(
-        SecretStr(""), validation_alias=alias("embedding_api_key", "OPENAI_API_KEY")
-    )
-    model_retries: int = Field(
-        2, ge=0, le=10, description="how often a busy or unreachable server is asked again"
-    )
-    model_backoff_s: float = Field(
-        0.5,
-        ge=0,
-        description="seconds before the first retry; each further retry waits twice as long",
-    )
-    prices: str = Field(
-        "", description="a TOML file with the price of a million tokens of each model"
-    )
-    bounds: Literal["strict", "off"] = Field(
-        "strict",
-        description="'off': a model's judgement stands, and no mark, filter or total of the rules is added",
-    )
-    on_failure: Literal["rules", "raise"] = Field(
-        "rules",
-        description="what happens when a model gives nothing usable: the rules do it, or the run fails",
-    )
-    search_first: bool = Field(
-        False,
-        description="the rules search first; a model plans only where their answer is not probable enough",
-    )
-    reflector_window: int = Field(
-        5, ge=1, le=50, description="results of each step that the reflector's model reads"
-    )
-    token_budget: int = Field(
-        0, ge=0, description="tokens that the models of one run may use; 0: no limit"
-    )
-    money_budget: float = Field(
-        0,
-        ge=0,
-        description="money that the models of one run may cost, by the prices; 0: no limit",
-    )
-    rerank_model: str = Field(
-        "auto",
-        min_length=1,
-        description="'auto', 'none', 'maxsim', or a cross-encoder: a name or a folder",
-    )
+    embedding_api_key: SecretStr = SecretStr("")
+    model_retries: int = Field(2, ge=0, le=10)
+    """how often a busy or unreachable server is asked again"""
+    model_backoff_s: float = Field(0.5, ge=0)
+    """seconds before the first retry; each further retry waits twice as long"""
+    prices: str = ""
+    """a TOML file with the price of a million tokens of each model"""
+    bounds: Literal["strict", "off"] = "strict"
+    """'off': a model's judgement stands, and no mark, filter or total of the rules is added"""
+    on_failure: Literal["rules", "raise"] = "rules"
+    """what happens when a model gives nothing usable: the rules do it, or the run fails"""
+    search_first: bool = False
+    """the rules search first; a model plans only where their answer is not probable enough"""
+    reflector_window: int = Field(5, ge=1, le=50)
+    """results of each step that the reflector's model reads"""
+    token_budget: int = Field(0, ge=0)
+    """tokens that the models of one run may use; 0: no limit"""
+    money_budget: float = Field(0, ge=0)
+    """money that the models of one run may cost, by the prices; 0: no limit"""
+    rerank_model: str = Field("auto", min_length=1)
+    """'auto', 'none', 'maxsim', or a cross-encoder: a name or a folder"""
 
     # a source outside, for what the corpus lacks
-    graphiti_endpoint: str = Field(
-        "", description="Graphiti's REST service, like http://localhost:8000"
-    )
-    graphiti_timeout_s: float = Field(6, gt=0, description="seconds for all requests of one step")
+    graphiti_endpoint: str = ""
+    """Graphiti's REST service, like http://localhost:8000"""
+    graphiti_timeout_s: float = Field(6, gt=0)
+    """seconds for all requests of one step"""
 
     # showing
-    lang: Literal["", "en", "zh"] = Field(
-        "", description="the language of labels; empty: that of the question"
-    )
+    lang: Literal["", "en", "zh"] = ""
+    """the language of labels; empty: that of the question"""
 
     # routing and planning
-    auto_route: bool = Field(True, validation_alias=alias("auto_route", "KB_AUTO_ROUTE"))
-    planner: Literal["rules", "one_step", "llm"] = Field(
-        "rules",
-        description="the planner used without a model; 'one_step': always one hybrid search",
-    )
-    max_tasks: int = Field(
-        6, ge=1, le=50, validation_alias=alias("max_tasks", "MA_PLANNER_MAX_TASKS")
-    )
+    auto_route: bool = True
+    planner: Literal["rules", "one_step", "llm"] = "rules"
+    """the planner used without a model; 'one_step': always one hybrid search"""
+    max_tasks: int = Field(6, ge=1, le=50)
 
     # a step's budget
     step_timeout_s: float = Field(15, gt=0)
@@ -266,43 +243,32 @@ class Settings(BaseSettings):
     step_max_retries: int = Field(1, ge=0)
 
     # execution and reflection
-    execution_mode: Literal["sequential", "parallel", "adaptive"] = Field(
-        "parallel", validation_alias=alias("execution_mode", "MA_WORKER_EXECUTION_MODE")
-    )
-    max_concurrency: int = Field(
-        4, ge=1, validation_alias=alias("max_concurrency", "MA_WORKER_MAX_CONCURRENCY")
-    )
+    execution_mode: Literal["sequential", "parallel", "adaptive"] = "parallel"
+    max_concurrency: int = Field(4, ge=1)
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
 
-    retry_delay_s: float = Field(0, ge=0, description="seconds before a step is tried again")
+    retry_delay_s: float = Field(0, ge=0)
+    """seconds before a step is tried again"""
 
     # merging and keeping
-    merge: Literal["by_score", "as_found"] = Field(
-        "by_score", description="the order of the evidence; 'as_found': step by step"
-    )
+    merge: Literal["by_score", "as_found"] = "by_score"
+    """the order of the evidence; 'as_found': step by step"""
     merge_max_results: int = Field(50, ge=1)
     merge_max_characters: int = Field(10_000, ge=100)
-    history_window: int = Field(
-        6, ge=0, description="how many of the last messages a prompt quotes"
-    )
-    postgres_dsn: SecretStr = Field(
-        SecretStr(""), validation_alias=alias("postgres_dsn", "POSTGRES_DSN")
-    )
+    history_window: int = Field(6, ge=0)
+    """how many of the last messages a prompt quotes"""
+    postgres_dsn: SecretStr = SecretStr("")
 
     # the index
-    exact_search_limit: int = Field(
-        20_000, ge=1, description="number of vectors up to which search is exact"
-    )
-    vector_store: Literal["chroma", "lancedb"] = Field(
-        "chroma", description="what searches the vectors of large bases"
-    )
-    lancedb_path: str = Field(
-        "", description="a folder for LanceDB, as ~/.lancedb; empty: one in each base"
-    )
-    chroma_url: str = Field(
-        "", description="a Chroma server for the vectors of large bases; empty: files of the base"
-    )
+    exact_search_limit: int = Field(20_000, ge=1)
+    """number of vectors up to which search is exact"""
+    vector_store: Literal["chroma", "lancedb"] = "chroma"
+    """what searches the vectors of large bases"""
+    lancedb_path: str = ""
+    """a folder for LanceDB, as ~/.lancedb; empty: one in each base"""
+    chroma_url: str = ""
+    """a Chroma server for the vectors of large bases; empty: files of the base"""
     chunk_characters: int = Field(1_200, ge=100)
 
     if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.errors import InvalidAnswer
@@ -39,10 +39,8 @@ ARGS = ("decisions", 0, "edited_action", "args")
 """The place of edits in an answer, with which the place of a fault begins."""
 
 
-class Strict(BaseModel):
+class Strict(BaseModel, extra="forbid"):
     """A part of an answer. An unknown field is refused with the known ones: a typo must not be ignored."""
-
-    model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from workbench.errors import KnowledgeError, ModelError
 from workbench.models.chat import (
@@ -39,10 +39,8 @@ from workbench.views.labels import Labels
 Form = TypeVar("Form", bound=BaseModel)
 
 
-class ModelForm(BaseModel):
+class ModelForm(BaseModel, extra="forbid"):
     """A form for a model to fill in; unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 NONE = "—"

@@ -239,10 +239,8 @@ MAX_RESULTS = 100_000
 """Results that a function may return, or an iterator give, before ``top_k`` are taken."""
 
 
-class _Row(BaseModel):
+class _Row(BaseModel, extra="allow"):
     """The fields of a result that are read by name; all others become metadata."""
-
-    model_config = ConfigDict(extra="allow")
 
     evidence: str = Field(validation_alias=AliasChoices(*_TEXT), pattern=r"\S")
     score: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)

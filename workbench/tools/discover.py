@@ -21,10 +21,12 @@ from workbench.tools.tool import FunctionTool, Search, ToolOutput
 class SortInput(BaseModel):
     """By which field the documents are ordered."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    field: str = Field(description="A field of the documents")
-    descending: bool = Field(default=True, description="The highest, latest or last first")
+    field: str
+    """A field of the documents"""
+    descending: bool = True
+    """The highest, latest or last first"""
 
 
 class DiscoverInput(Search):
@@ -32,24 +34,21 @@ class DiscoverInput(Search):
 
     restricts: ClassVar[bool] = False
 
-    query: str = Field(
-        "",
-        description="What matters beyond the conditions; empty: in the order that is asked for",
-    )
-    sort: SortInput | None = Field(
-        default=None,
-        description="The order; best for the query, else newest first, if none; old and new evenly if nothing is asked",
-    )
-    count_by: str = Field("", description="A field: count the documents by its values too")
+    query: str = ""
+    """What matters beyond the conditions; empty: in the order that is asked for"""
+    sort: SortInput | None = None
+    """The order; best for the query, else newest first, if none; old and new evenly if nothing is asked"""
+    count_by: str = ""
+    """A field: count the documents by its values too"""
 
 
 class DiscoverOutput(ToolOutput):
     """The output of ``discover``: ``candidates`` are the titles, best first."""
 
-    total: int = Field(0, description="How many documents hold")
-    counts: dict[str, int] = Field(
-        default={}, description="Value of the field -> documents, most first"
-    )
+    total: int = 0
+    """How many documents hold"""
+    counts: dict[str, int] = Field({})
+    """Value of the field -> documents, most first"""
 
 
 def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) -> DiscoverOutput:

@@ -21,20 +21,17 @@ from workbench.tools.tool import FunctionTool, Search, ToolOutput
 class GlobalSearchInput(Search):
     """The input of ``global_search``."""
 
-    entities: list[str] = Field(
-        default_factory=list, description="Names whose communities are wanted"
-    )
-    candidates: list[str] = Field(
-        default_factory=list, description="Titles of an earlier step: only these are ranked"
-    )
+    entities: list[str] = Field(default_factory=list)
+    """Names whose communities are wanted"""
+    candidates: list[str] = Field(default_factory=list)
+    """Titles of an earlier step: only these are ranked"""
 
 
 class GlobalSearchOutput(ToolOutput):
     """The output of ``global_search``: ``candidates`` are distinct titles without those in the query, best first."""
 
-    communities: list[str] = Field(
-        default_factory=list, description="Titles of the communities, best first"
-    )
+    communities: list[str] = Field(default_factory=list)
+    """Titles of the communities, best first"""
 
 
 def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:

@@ -32,7 +32,8 @@ RERANKED = 20  # reading more costs more than it finds
 class HybridSearchInput(Search):
     """The input of ``hybrid_search``."""
 
-    entities: list[str] = Field(default_factory=list, description="Further names that are meant")
+    entities: list[str] = Field(default_factory=list)
+    """Further names that are meant"""
 
 
 def search(tool_input: HybridSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:

@@ -17,9 +17,8 @@ from workbench.tools.tool import FunctionTool, Search
 class LocalSearchInput(Search):
     """The input of ``local_search``."""
 
-    entities: list[str] = Field(
-        default_factory=list, description="More names to look around than those of the query"
-    )
+    entities: list[str] = Field(default_factory=list)
+    """More names to look around than those of the query"""
 
 
 def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:

@@ -13,22 +13,21 @@ from workbench.tools.tool import FunctionTool, ToolOutput
 class OpenDocumentInput(BaseModel):
     """The input of ``open_document``."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    document: str = Field(
-        min_length=1,
-        description="The title or id of a document, or the id of one of its passages",
-    )
-    start: int = Field(0, ge=0, description="At which passage to begin")
-    kb_prefix: str | None = Field(
-        default=None, description="The knowledge base; empty: the one of the run"
-    )
+    document: str = Field(min_length=1)
+    """The title or id of a document, or the id of one of its passages"""
+    start: int = Field(0, ge=0)
+    """At which passage to begin"""
+    kb_prefix: str | None = None
+    """The knowledge base; empty: the one of the run"""
 
 
 class OpenDocumentOutput(ToolOutput):
     """The output of ``open_document``."""
 
-    more: str = Field("", description="Where to begin next, when passages follow")
+    more: str = ""
+    """Where to begin next, when passages follow"""
 
 
 def search(

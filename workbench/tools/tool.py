@@ -107,44 +107,42 @@ def _fallback(value: Any) -> Any:
 class ConditionInput(BaseModel):
     """A condition on one typed field of a document."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    field: str = Field(description="A field of the documents")
-    op: Op = Field(default="eq", description="How it is compared")
-    value: str | int | float | bool | list[str | int | float] | None = Field(
-        default=None, description="A text, number or date; a list for in, not_in and between"
-    )
+    field: str
+    """A field of the documents"""
+    op: Op = "eq"
+    """How it is compared"""
+    value: str | int | float | bool | list[str | int | float] | None = None
+    """A text, number or date; a list for in, not_in and between"""
 
 
 class Search(BaseModel):
     """The input of every built-in tool; some add to it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
     restricts: ClassVar[bool] = True
     """Whether the tool sees only the documents for which the conditions hold; one that does not applies them itself."""
 
-    query: str = Field(min_length=1, description="What to look for, in the words of the question")
-    conditions: list[ConditionInput] = Field(
-        default=[], description="What the documents' fields must hold, all of it"
-    )
-    top_k: int = Field(50, ge=1, le=1000, description="How many results at most")
-    kb_prefix: str | None = Field(
-        default=None, description="The knowledge base; empty: the one of the run"
-    )
+    query: str = Field(min_length=1)
+    """What to look for, in the words of the question"""
+    conditions: list[ConditionInput] = []
+    """What the documents' fields must hold, all of it"""
+    top_k: int = Field(50, ge=1, le=1000)
+    """How many results at most"""
+    kb_prefix: str | None = None
+    """The knowledge base; empty: the one of the run"""
 
 
-class ToolOutput(BaseModel):
+class ToolOutput(BaseModel, use_attribute_docstrings=True):
     """The output of every built-in tool; some add to it. Later steps read it by ``$from``."""
 
-    results: list[Json] = Field(
-        default_factory=list, description="Evidence, best first (RetrievalResult)"
-    )
-    entities: list[str] = Field(
-        default_factory=list, description="Names that the query holds, then related ones"
-    )
-    candidates: list[str] = Field(
-        default_factory=list, description="Titles found beyond the ones named in the query"
-    )
+    results: list[Json] = Field(default_factory=list)
+    """Evidence, best first (RetrievalResult)"""
+    entities: list[str] = Field(default_factory=list)
+    """Names that the query holds, then related ones"""
+    candidates: list[str] = Field(default_factory=list)
+    """Titles found beyond the ones named in the query"""
 
 
 @dataclass(frozen=True)

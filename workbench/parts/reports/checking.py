@@ -211,11 +211,16 @@ def _measures(sections: Sequence[SectionContent]) -> Json:
 class Validation(ToolOutput):
     """What a text says of what was asked; as a tool's output without ``results``: nothing new was found."""
 
-    keywords: list[str] = Field(default_factory=list, description="What an answer must speak of")
-    covered: list[str] = Field(default_factory=list, description="What it does")
-    missing: list[str] = Field(default_factory=list, description="What it does not")
-    coverage: float = Field(1.0, description="The share that is covered, 0 to 1")
-    passed: bool = Field(True, description="Whether every name is covered, and enough of all")
+    keywords: list[str] = Field(default_factory=list)
+    """What an answer must speak of"""
+    covered: list[str] = Field(default_factory=list)
+    """What it does"""
+    missing: list[str] = Field(default_factory=list)
+    """What it does not"""
+    coverage: float = 1.0
+    """The share that is covered, 0 to 1"""
+    passed: bool = True
+    """Whether every name is covered, and enough of all"""
 
 
 def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
@@ -280,9 +285,8 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
 class ReflectionInput(Search):
     """What was found, by ``$from``."""
 
-    found: list[Json] = Field(
-        default_factory=list, description="Results of an earlier step, by $from"
-    )
+    found: list[Json] = Field(default_factory=list)
+    """Results of an earlier step, by $from"""
 
 
 def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolLog) -> Validation:

@@ -15,66 +15,31 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from workbench.errors import WorkbenchError, shown
-from workbench.settings import alias
 from workbench.state import Data, Json
 from workbench.text import clean
 
 
-class ReportSettings(BaseModel):
+class ReportSettings(BaseModel, use_attribute_docstrings=True):
     """How reports are clarified, written and checked."""
 
-    report_type: str = Field(
-        "long",
-        validation_alias=alias("report_type", "MA_DEFAULT_REPORT_TYPE"),
-        description="'short', 'long', or own",
-    )
+    report_type: str = "long"
+    """'short', 'long', or own"""
     citation_style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] = "default"
-    allow_unclarified_plan: bool = Field(
-        True, validation_alias=alias("allow_unclarified_plan", "MA_ALLOW_UNCLARIFIED_PLAN")
-    )
-    stop_on_clarification: bool = Field(
-        True, validation_alias=alias("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
-    )
-    auto_generate_report: bool = Field(
-        True, validation_alias=alias("auto_generate_report", "MA_AUTO_GENERATE_REPORT")
-    )
-    strict_plan_signal: bool = Field(
-        True, validation_alias=alias("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL")
-    )
-    reflection_allow_retry: bool = Field(
-        False, validation_alias=alias("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
-    )
-    reflection_max_retries: int = Field(
-        1,
-        ge=0,
-        le=10,
-        validation_alias=alias("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES"),
-    )
-    default_domain: str = Field(
-        "通用", validation_alias=alias("default_domain", "MA_DEFAULT_DOMAIN")
-    )
-    consistency_check: bool = Field(
-        True, validation_alias=alias("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK")
-    )
-    mapreduce: bool = Field(True, validation_alias=alias("mapreduce", "MA_ENABLE_MAPREDUCE"))
-    mapreduce_threshold: int = Field(
-        20, ge=1, validation_alias=alias("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD")
-    )
+    allow_unclarified_plan: bool = True
+    stop_on_clarification: bool = True
+    auto_generate_report: bool = True
+    strict_plan_signal: bool = True
+    reflection_allow_retry: bool = False
+    reflection_max_retries: int = Field(1, ge=0, le=10)
+    default_domain: str = "通用"
+    consistency_check: bool = True
+    mapreduce: bool = True
+    mapreduce_threshold: int = Field(20, ge=1)
     reduce_strategy: Literal["collapse", "refine", "tree"] = "tree"
-    max_tokens_per_reduce: int = Field(
-        4_000, ge=200, validation_alias=alias("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
-    )
-    parallel_map: bool = Field(
-        True, validation_alias=alias("parallel_map", "MA_ENABLE_PARALLEL_MAP")
-    )
-    section_max_evidence: int = Field(
-        8, ge=1, validation_alias=alias("section_max_evidence", "MA_SECTION_MAX_EVIDENCE")
-    )
-    section_max_context_characters: int = Field(
-        800,
-        ge=0,
-        validation_alias=alias("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS"),
-    )
+    max_tokens_per_reduce: int = Field(4_000, ge=200)
+    parallel_map: bool = True
+    section_max_evidence: int = Field(8, ge=1)
+    section_max_context_characters: int = Field(800, ge=0)
 
 
 PARTS = ("abstract", "introduction", "conclusion", "glossary", "appendix")
