@@ -57,7 +57,7 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     bench.press("Approve")
     nb.page.locator(".wb-answer").wait_for()
     bench.view("Compare")
-    nb.page.locator(".wb-columns table").first.wait_for()
+    nb.page.locator(".wb-columns .wb-letter").first.wait_for()
     shot(bench, "bench-compare.png")
     bench.view("Runs")
     shot(bench, "bench-runs.png")

@@ -67,9 +67,8 @@ class RunTable(Panel):
         for narrowing in (self.search, self.status):
             on_change(narrowing, self._narrowed)
         filters = ipywidgets.HBox([self.search, self.status]).add_class("wb-filters")
-        self.about = ipywidgets.HBox([self.tags, self.note, self.save]).add_class(
-            "wb-filters wb-about"
-        )
+        self.about = ipywidgets.HBox([self.tags, self.note, self.save]).add_class("wb-filters")
+        self.about.add_class("wb-about")
         self.region = ipywidgets.VBox([filters, self.table, self.about, self.message]).add_class(
             "wb-part"
         )
