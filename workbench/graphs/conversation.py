@@ -233,18 +233,19 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Jso
     }
 
 
-def whether_to_clarify(state: ConversationState) -> str:
+async def whether_to_clarify(state: ConversationState) -> str:
     """Return the next node: what a report's question leaves open is found before anything is planned."""
     if state.get("report") and state["use_retrieval"]:
         return "clarify"
-    return whether_to_retrieve(state)
+    return await whether_to_retrieve(state)
 
 
-def whether_to_retrieve(state: ConversationState) -> str:
+# LangGraph runs a function that is not asynchronous in another thread: for one line that costs more than the line.
+async def whether_to_retrieve(state: ConversationState) -> str:
     """Return the next node: a greeting needs no search, and the answerer of a knowledge base may do without one."""
-    return "retrieval" if state["use_retrieval"] else who_answers(state)
+    return "retrieval" if state["use_retrieval"] else await who_answers(state)
 
 
-def who_answers(state: ConversationState) -> str:
+async def who_answers(state: ConversationState) -> str:
     """Return the knowledge base's own answerer, when it has one."""
     return state["answerer"]

@@ -74,7 +74,7 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     }
 
 
-def fan_out(state: RetrievalState) -> list[Send] | str:
+async def fan_out(state: RetrievalState) -> list[Send] | str:
     """Return one executor task for each step of the wave, or the reflector."""
     if state.get("replan"):
         return "planner"
@@ -182,7 +182,7 @@ def build_retrieval(
     return graph
 
 
-def after_review(state: RetrievalState) -> str:
+async def after_review(state: RetrievalState) -> str:
     """Return where a decision leads: stop and merge, plan again, judge again, or run what is ready."""
     if state.get("stop_reason"):
         return "merger"

@@ -6,7 +6,7 @@ same evidence is taken over. A person may decide at ``outline``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any, cast
@@ -299,7 +299,7 @@ async def _one_more(
     }
 
 
-def fan_out(state: ConversationState) -> list[Send] | str:
+async def fan_out(state: ConversationState) -> list[Send] | str:
     """Return what follows the outline: the outline again with one more section, the writers, or the end."""
     last = state["decisions"][-1] if state.get("decisions") else None
     if last and (last["point"], last["action"]) == ("outline", "respond"):
@@ -385,7 +385,7 @@ async def _drafted(task: Data, context: Context) -> Draft:
 
 
 def add_reporter(
-    graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]
+    graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], Awaitable[str]]
 ) -> None:
     """Add to the conversation graph what a report needs: its questions before the retrieval, its writer after it."""
     graph.add_node(logged("clarify", clarify))
