@@ -25,6 +25,7 @@ _KINDS = """1e-3 mg|1 g gram 克|1e3 kg kilo kilogram 公斤 千克|1e6 t ton to
 1 m2 m² 平方米|1e4 ha hectare 公顷|1e6 km2 km² 平方公里
 1e-3 ml 毫升|1 litre liter 升
 1e3 kw 千瓦|1e6 mw 兆瓦
+1 cal 卡|1e3 kcal 千卡 大卡|0.239 j 焦|239 kj 千焦
 1 month 个月 月|12 year 年
 1 元 块 人民币 yuan cny rmb ¥
 1 $ us$ usd dollar 美元
@@ -157,7 +158,7 @@ STOP_WORDS = FUNCTION_WORDS | frozenset(_MORE_STOP_WORDS.split())
 STOP_WORDS_ZH = re.compile(
     r"推荐|喜欢|接下来|请问|请|帮我|给我|告诉我?|介绍|一下|列出来?|列举|找出|类似|相似|对比|比较|区别|之间|关于|有关|什么时候|为什么|什么|何时"
     r"|为何|怎么样?|怎样|如何|是不是|是否|有没有|多[长久大高远]|所有|全部|总共|一共|还有|以及|可以|[我你他她它]们"
-    r"|(?:[哪几多这那每一][些个位部篇份项人条款本种名家次台件首场年月天]|多少[个位部篇份项人条款本种名家次台件首场年月天]?)|哪里|哪儿"
+    r"|(?:[哪几多这那每一][些个位部篇份项人条款本种名家次台件首场道座年月天]|多少[个位部篇份项人条款本种名家次台件首场道座年月天]?)|哪里|哪儿"
     r"|[的了吗呢吧啊么过着地得是有在和与跟及或从到把被对为于这那哪我你您他她它谁也都还又再就才更最很既由几]"
 )
 """The same in Chinese: words of asking with their measure words, then single characters."""
@@ -410,13 +411,16 @@ def sentences(text: str) -> list[str]:
 
     >>> sentences("It stars John C. Reilly. It is good (Tora! Tora! Tora!)! 《茶馆》很好。真的？")
     ['It stars John C. Reilly.', 'It is good (Tora! Tora! Tora!)!', '《茶馆》很好。', '真的？']
+    >>> sentences("It runs from 10 p.m. to 6 a.m. Then it stops.")
+    ['It runs from 10 p.m. to 6 a.m.', 'Then it stops.']
     """
     # A sentence that continues after an abbreviation or in brackets ends here, which keeps the
     # time linear.
     long = 2_000
     parts = []
     begun = ""
-    for piece in re.split(r"(?<=[.!?]['\"”’)])\s+|(?<=[.!?])\s+|(?<=[。！？；])|\n+", text):
+    ends = r"(?<=[.!?]['\"”’)])\s+|(?<=[.!?])\s+(?!(?<=[ap]\.m\.\s)[a-z\d])|(?<=[。！？；])|\n+"
+    for piece in re.split(ends, text):
         begun = f"{begun} {piece}".strip() if begun else piece.strip()
         if begun and (len(begun) > long or not _UNFINISHED.search(begun[-82:])):
             parts.append(begun)

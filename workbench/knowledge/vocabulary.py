@@ -70,6 +70,8 @@ class FieldMeaning(NamedTuple):
 
 
 _CURRENCIES = "eur|usd|gbp|cny"
+_SCALES = "k|m|mio_?|million_?|bn_?|billion_?"
+_SCALE_NAMES = {"k": "thousand", "m": "million", "b": "billion"}
 _UNITS = f"{_CURRENCIES}|kg|g|km2|m2|ha|km|m|cm|mm|ml|ms|s|min|h|kw|w|mw|kb|mb|gb|hz|khz|pct"
 _GENERAL: Json = json.loads(
     files("workbench.knowledge").joinpath("words.json").read_text("utf-8")
@@ -157,6 +159,7 @@ class Vocabulary:
     def called(self, name: str) -> dict[str, list[str]]:
         """Return what a field is called: its own name in its own language, before or after what is given."""
         own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()
+        own = re.sub("^(?:is |has |是否)(?=.)", "", own)
         names = self.fields.get(name, FieldWords()).names
         language = "zh" if CJK.search(own) else "en"
         if not names and (common := _common("field").get(fold(own))):
@@ -244,19 +247,20 @@ def beside(paths: Iterable[Path]) -> Path | None:
 def unit_in(name: str) -> tuple[str, str]:
     """Return the name of a field without the unit in it, and the unit.
 
-    >>> unit_in("预算(万元)"), unit_in("功率kW"), unit_in("cost_eur"), unit_in("area_km2"), unit_in("team_a")
-    (('预算', '万元'), ('功率', 'kW'), ('cost', 'EUR'), ('area', 'km2'), ('team_a', ''))
+    >>> unit_in("预算(万元)"), unit_in("功率kW"), unit_in("cost_eur"), unit_in("cost_musd"), unit_in("team_a")
+    (('预算', '万元'), ('功率', 'kW'), ('cost', 'EUR'), ('cost', 'million USD'), ('team_a', ''))
     """
     patterns = (
         r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]",
-        rf"(.+)_({_UNITS})",
+        rf"(.+)_((?:{_SCALES})?(?:{_CURRENCIES})|{_UNITS})",
         r"([\u4e00-\u9fff]+)\s*([a-zA-Z%℃]{1,4})",
     )
     match = next(filter(None, (re.fullmatch(pattern, name) for pattern in patterns)), None)
     if not match:
         return name, ""
-    unit = match[2]
-    return match[1], unit.upper() if re.fullmatch(_CURRENCIES, unit) else unit
+    money = re.fullmatch(rf"({_SCALES})?({_CURRENCIES})", match[2])
+    scale = f"{_SCALE_NAMES[money[1][0]]} " if money and money[1] else ""
+    return match[1], f"{scale}{money[2].upper()}" if money else match[2]
 
 
 @cache

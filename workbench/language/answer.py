@@ -30,7 +30,7 @@ from workbench.language.quoting import (
     split_sentences,
 )
 from workbench.language.quoting import weights as fitted
-from workbench.language.words import fields_by_name, pattern, shown
+from workbench.language.words import fields_by_name, measured, pattern, shown
 from workbench.ports import Bases, Field
 from workbench.state import Citation, Data, Evidence, Json, NameRead, Question, RetrievalResult
 from workbench.text import CJK, content_stems, fold, mentions, stems
@@ -400,11 +400,11 @@ def left_open(question: Question, bases: Bases, history: Sequence[Data]) -> Open
 
 def _order_left_open(question: Question, bases: Bases) -> Open | None:
     """Return the fields of numbers that "the largest" may be of, where the question says nothing else."""
-    numbers = [field for field in fields_by_name(bases).values() if field["type"] == "number"]
     orders = (pattern("order.most"), pattern("order.least"))
-    for phrase in question["not_applied"] if len(numbers) > 1 else ():
+    for phrase in question["not_applied"]:
+        numbers = measured(phrase.lower(), fields_by_name(bases).values())
         is_order = any(order.fullmatch(phrase.lower()) for order in orders)
-        if is_order and all(word in phrase for word in question["words"]):
+        if len(numbers) > 1 and is_order and all(word in phrase for word in question["words"]):
             fields = [Reading(shown(field, question["language"]), "") for field in numbers]
             return Open(fields, phrase)
     return None

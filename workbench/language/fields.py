@@ -9,7 +9,7 @@ from functools import cached_property
 
 from workbench.language.citing import marked
 from workbench.language.quoting import Sentence
-from workbench.language.words import TABLE, fields_by_name, in_words, shown
+from workbench.language.words import NO, TABLE, YES, fields_by_name, in_words, shown
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Data, Question
 from workbench.text import CJK, amount, fold, stems
@@ -143,6 +143,8 @@ class FieldsWriter:
             return self._words_left() if question["intent"] == "list" and not about else ""
         if about and question["fields"] and not question["conditions"]:
             return self._facts(about)
+        if about and all(sentence.is_field for d in about for sentence in d.sentences):
+            return "\n".join(self.statement(document, self.typed) for document in about)
         if question["names"]:
             return ""
         if question["count"] and not question["fields"]:
@@ -151,27 +153,42 @@ class FieldsWriter:
             return self._first()
         if question["conditions"] or question["sort"]:
             return self.listing(self.holding, len(self.selected))
-        return ""
+        return self.listing(self.holding, self._total()) if question["intent"] == "list" else ""
+
+    def _total(self) -> int:
+        return sum(base.about()["counts"]["documents"] for base in self.bases)
 
     def _words_left(self) -> str:
-        """List what holds for the conditions and has the words that no field accounts for, else say that none has."""
+        """List what holds for the conditions and says most of the other words; note those that are missing."""
         question = self.question
-        if not question["conditions"] or question["names"]:
+        if question["names"] or not (question["conditions"] or question["sort"]):
             return ""
         wanted = stems(" ".join(question["words"]))
+        saying = {
+            document.doc_id: wanted & stems(" ".join(s.text for s in document.sentences))
+            for document in self.holding
+        }
+        most = max(map(len, saying.values()), default=0)
+        if most and not question["conditions"]:
+            return ""
+        having = [d for d in self.holding if len(saying[d.doc_id]) == most]
         notes = {}
-        for document in self.holding:
-            best = max(
-                document.sentences, key=lambda s: len(wanted & stems(s.text)), default=None
-            )
-            if best is not None and wanted & stems(best.text):
-                notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
-        if having := [document for document in self.holding if document.doc_id in notes]:
-            return self.listing(having, len(self.selected), notes)
+        for document in having if most else ():
+            best = max(document.sentences, key=lambda s: len(wanted & stems(s.text)))
+            notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
+        said_by_all = wanted.intersection(*(saying[document.doc_id] for document in having))
+        words = [f"“{word}”" for word in question["words"] if stems(word) <= said_by_all]
+        is_first = question["sort"] and question["limit"] == 1
+        text = (
+            self._first()
+            if is_first
+            else self.listing(having, len(self.selected), notes, self.joined(words))
+        )
         ignored = " ".join(question["not_applied"])
-        text = self.listing(self.holding, len(self.selected))
         self.not_applied.extend(
-            word for word in question["words"] if text and word not in ignored
+            word
+            for word in question["words"]
+            if text and word not in ignored and not stems(word) <= said_by_all
         )
         return text
 
@@ -252,8 +269,9 @@ class FieldsWriter:
         if self.language == "zh" and words:
             return words[0]
         text = self.called(value) if field["type"] == "name" else value
-        if field["type"] == "number" and text.isdecimal():
-            text = f"{int(text):,}"
+        if field["type"] == "number" and re.fullmatch(r"\d+(\.\d+)?", text):
+            whole, point, part = text.partition(".")
+            text = f"{int(whole):,}{point}{part}"
         if field["unit"] and re.fullmatch(r"[\d.,]+", text):
             return f"{text}{self.say('' if field['unit'] == '%' else ' ', '')}{field['unit']}"
         return text
@@ -287,7 +305,7 @@ class FieldsWriter:
 
     def statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
         """Write what fields say of a document, with the numbers of the pieces that have them; "" where none says it."""
-        names = [name for name in names if document.values(name)]
+        names = [name for name in names if document.values(name) not in ([], [document.title])]
         facts = self.say("; ", "，").join(self._fact(document, name) for name in names)
         text = f"{self.title(document)}{self.say(': ', '：')}{facts}{inside}{self.say('.', '。')}"
         return marked(text, *(document.stated_by[name] for name in names)) if names else ""
@@ -339,7 +357,12 @@ class FieldsWriter:
 
     def shared(self, about: Sequence[Document]) -> list[str]:
         """Return the fields in which documents are compared: those asked for, else the typed ones that several have."""
-        shared = [name for name in self.typed if sum(bool(d.values(name)) for d in about) > 1]
+        shared = [
+            name
+            for name in self.typed
+            if sum(bool(d.values(name)) for d in about) > 1
+            and any(d.values(name) != [d.title] for d in about)
+        ]
         return self.question["fields"] or shared
 
     def in_common(self, about: Sequence[Document]) -> str:
@@ -387,8 +410,7 @@ class FieldsWriter:
     def _count(self) -> str:
         if self.question["conditions"]:
             return self.listing(self.holding, len(self.selected))
-        total = sum(base.about()["counts"]["documents"] for base in self.bases)
-        documents = self.counted(total)
+        documents = self.counted(self._total())
         return self.say(f"There are {documents}.", f"共有 {documents}。")
 
     def _first(self) -> str:
@@ -403,7 +425,11 @@ class FieldsWriter:
         return "\n".join(self.statement(document, names, self.inside()) for document in first)
 
     def listing(
-        self, documents: Sequence[Document], total: int, notes: Mapping[str, str] | None = None
+        self,
+        documents: Sequence[Document],
+        total: int,
+        notes: Mapping[str, str] | None = None,
+        words: str = "",
     ) -> str:
         """Write documents as a list below a heading that counts them; "" for none.
 
@@ -411,6 +437,7 @@ class FieldsWriter:
             documents: in their order.
             total: how many there are in the corpus.
             notes: document id -> what stands behind it.
+            words: that these documents say.
         """
         sort = self.question["sort"]
         documents = [d for d in documents if d.values(sort["field"])] if sort else documents
@@ -420,7 +447,10 @@ class FieldsWriter:
         inside = self.inside()
         count = len(shown_here)
         cut = (
-            self.say(f"; {count} of them", f"，列出其中 {count} {self.measure()}")
+            self.say(
+                f"; {count} of them{words and f' with {words}'}",
+                f"，列出其中{words and f'提到{words}的'} {count} {self.measure()}",
+            )
             if count < total
             else ""
         )
@@ -453,6 +483,7 @@ class FieldsWriter:
             for n in dict.fromkeys(names)
             if n in self.schema
             and n not in equal
+            and not {*map(fold, document.values(n))} <= {*YES, *NO}
             and document.values(n) not in ([], [document.title])
         ]
         wanted = wanted[: max(2, len(question["fields"]))]

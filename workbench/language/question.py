@@ -21,7 +21,9 @@ from workbench.language.dates_and_numbers import (
 )
 from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.words import (
+    NO,
     TABLE,
+    YES,
     closed_words,
     field_words,
     fields_by_name,
@@ -30,6 +32,7 @@ from workbench.language.words import (
     in_unit,
     in_words,
     is_small_talk,
+    measured,
     pattern,
     word_spans,
 )
@@ -58,7 +61,6 @@ _OPPOSITES: dict[str, Op] = {
     "lt": "ge",
     "le": "gt",
 }
-_YES, _NO = ("yes", "true", "是", "有"), ("no", "false", "否", "无")
 
 At = tuple[int, int]
 """Where something stands: ``text[start:end]``."""
@@ -76,6 +78,11 @@ class Span(NamedTuple):
 def at(span: Any) -> At:
     """Return where a name, a value, a date or a number stands."""
     return (span["start"], span["end"]) if isinstance(span, dict) else (span[0], span[1])
+
+
+def _only(fields: Sequence[Field]) -> Field | None:
+    """Return the one field, if there is exactly one."""
+    return fields[0] if len(fields) == 1 else None
 
 
 def _holding(date: DateSpan, fields: Iterable[Field]) -> list[Field]:
@@ -176,7 +183,7 @@ class _Reader:
                 )
             ]
         self.values = [value for value in values if value.field in self.fields]
-        self.called = self._called()
+        self.called = self._called({*nouns.values()})
         heads = [
             span
             for word in nouns
@@ -192,7 +199,7 @@ class _Reader:
         fitting = any(number.op != "eq" and self._number_field(number) for number in numbers)
         fitting = fitting or any(
             self.nearest(date, "date", 8)
-            or (self.only("date") and _holding(date, self.of_type("date")))
+            or (_only(self.of_type("date")) and _holding(date, self.of_type("date")))
             for date in self.dates
         )
         limit = read_limit(self.plain)
@@ -281,7 +288,7 @@ class _Reader:
                 value,
                 *(w for words in field["values_called"].get(value, {}).values() for w in words),
             )
-            if len(word) > 1 and not word.isdigit() and fold_word(value) not in (*_YES, *_NO)
+            if len(word) > 1 and not word.isdigit() and fold_word(value) not in (*YES, *NO)
         ]
         values = self._calls(words, self.folded, [])
         linked = [
@@ -337,10 +344,20 @@ class _Reader:
                 conditions.append(inside)
         return conditions[0] if len(conditions) == 1 else None
 
-    def _called(self) -> list[Span]:
-        """Return where fields are called by their words; words of values belong to the values."""
-        words = [(word, field, "") for field in self.fields for word in field_words(field)]
-        return self._calls(words, self.plain, [*self.values, *self.dates])
+    def _called(self, tables: Collection[str]) -> list[Span]:
+        """Return where fields are called by their words, or measured by adjectives; words of values belong to those.
+
+        A field that says what documents are called is called by none: "which river".
+        """
+        fields = [field for field in self.fields if field["name"] not in tables]
+        words = [(word, field, "") for field in fields for word in field_words(field)]
+        calls = self._calls(words, self.plain, [*self.values, *self.dates])
+        for kind in closed_words()["degree"]:
+            for degree in pattern(f"degree.{kind}").finditer(self.plain):
+                field = _only(measured(degree[0], fields))
+                if field and not meets(degree.span(), calls):
+                    calls.append(Span(*degree.span(), field))
+        return sorted(calls, key=at)
 
     def _is_plural(self, value: Span) -> bool:
         """Return True for a value that means the documents that have it: "laptops"."""
@@ -353,7 +370,8 @@ class _Reader:
         word = re.match(r"\s*([a-z']+|[\u3400-\u9fff])", behind)
         next_place = value.end + len(behind) - len(behind.lstrip())
         read_next = next_place in (
-            at(span)[0] for span in (*self.heads, *self.values, *self.names, *self.called)
+            at(span)[0]
+            for span in (*self.heads, *self.values, *self.names, *self.called, *self.used)
         )
         closed = (
             not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
@@ -377,11 +395,6 @@ class _Reader:
     def of_type(self, kind: str) -> list[Field]:
         """Return the fields of a type that documents have."""
         return [field for field in self.fields if field["type"] == kind and field["documents"]]
-
-    def only(self, kind: str) -> Field | None:
-        """Return the one field of a type, if there is exactly one."""
-        fields = self.of_type(kind)
-        return fields[0] if len(fields) == 1 else None
 
     # --- Negation ---
 
@@ -530,7 +543,7 @@ class _Reader:
         for called in self.called:
             empty = pattern("negation.empty").search(self.plain[: called.start])
             if empty and not any(0 <= value.start - called.end <= 4 for value in self.values):
-                no = next((value for value in called.field["values"] if fold(value) in _NO), None)
+                no = next((value for value in called.field["values"] if fold(value) in NO), None)
                 self.used.append(empty.span())
                 self.refused.pop(at(called), None)  # "no" is the value here, and refuses nothing
                 self._add(called.field, "eq" if no else "exists", no or False, at(called))
@@ -545,13 +558,11 @@ class _Reader:
         """Return True for a field of yes and no that the question calls without one of them: "in stock"."""
         values = called.field["values"]
         answered = any(0 <= value.start - called.end <= 4 for value in self.values)
-        return (
-            bool(values) and not answered and {fold(value) for value in values} <= {*_YES, *_NO}
-        )
+        return bool(values) and not answered and {fold(value) for value in values} <= {*YES, *NO}
 
     def _apply_flags(self, flags: Sequence[Span]) -> None:
         for called in flags:
-            yes = next((value for value in called.field["values"] if fold(value) in _YES), None)
+            yes = next((value for value in called.field["values"] if fold(value) in YES), None)
             if yes and not meets(called, self.used):
                 self._add(called.field, "eq", yes, at(called))
 
@@ -656,11 +667,12 @@ class _Reader:
     def _aggregate(self) -> tuple[Aggregate, list[str]]:
         """Return whether the sum or the mean of a number is asked for, and of which field; no list or order has one."""
         numbers = [called for called in self.called if called.field["type"] == "number"]
-        others = ("intent.which", "intent.list", "order.most", "order.least")
+        others = ("intent.which", "order.most", "order.least")
         names: tuple[Aggregate, ...] = ("sum", "mean")
         for name in names:
             match = self.find(f"aggregate.{name}")
-            if match and len(numbers) == 1 and not any(map(self.find, others)):
+            listed = match and pattern("intent.list").search(self.plain[: match.start()])
+            if match and len(numbers) == 1 and not (listed or any(map(self.find, others))):
                 self.used += [match.span(), at(numbers[0])]
                 return name, [numbers[0].field["name"]]
         return "", []
@@ -689,9 +701,12 @@ class _Reader:
             headed = [
                 span
                 for span in nouns
-                if -2 <= span[0] - end <= REACH or 0 <= start - span[1] <= 8
+                if -2 <= span[0] - end <= REACH
+                or pattern("order.behind").fullmatch(masked[span[1] : start])
             ]
-            field = field_word.field if field_word else self.only(kind)
+            if kind == "number":
+                of_kind = measured(masked[start:end], self.fields)
+            field = field_word.field if field_word else _only(of_kind)
             if field is None and kind == "date":
                 firsts = [
                     self.select(scope, Sort(field=f["name"], descending=descending), 1)
@@ -714,12 +729,14 @@ class _Reader:
         return self._sort_by_field(), False
 
     def _sort_by_field(self) -> Sort | None:
-        """Return the order that "by year" and 按年份 ask for."""
+        """Return the order that "by year", 按年份 and 热量从低到高 ask for."""
+        down = self.find("order.down")
+        direction = down or self.find("order.up")
         for called in self.called:
             by = pattern("order.by").search(self.plain[: called.start])
-            if by and called.field["type"] in ("date", "number"):
-                down = self.find("order.down")
-                self.used += [by.span(), at(called), *([down.span()] if down else [])]
+            if (by or direction) and called.field["type"] in ("date", "number"):
+                self.used += [match.span() for match in (by, direction) if match]
+                self.used += [at(called)] if by else []
                 return Sort(field=called.field["name"], descending=bool(down))
         return None
 
@@ -736,7 +753,7 @@ class _Reader:
             "answers.yes_no"
         ):  # "is it from Italy" asks for the country
             free += [value for value in self.values if not meets(value, self.used)]
-        earlier, dated = self.find("order.earlier_or_later"), self.only("date")
+        earlier, dated = self.find("order.earlier_or_later"), _only(self.of_type("date"))
         if len(self.names) > 1 and earlier and dated:
             free.append(Span(*earlier.span(), dated))
         self.used += map(at, free)
@@ -750,7 +767,7 @@ class _Reader:
         left = blotted(left, [match.span() for match in pattern("words.corpus").finditer(left)])
         left = STOP_WORDS_ZH.sub(lambda match: "_" * len(match[0]), left)
         words = []
-        verbs = closed_words()["words"]["verbs"].split()
+        light_words = closed_words()["words"]["light"].split()
         for match in re.finditer(
             r"(?<!['’])[a-z0-9](?:[a-z0-9'’.-]*[a-z0-9])?|[\u3400-\u9fff]+", left
         ):
@@ -758,7 +775,7 @@ class _Reader:
             is_limit = limit is not None and (
                 word == str(limit) or read_limit(f"top {word}") == limit
             )
-            if word not in STOP_WORDS and word not in verbs and not is_limit:
+            if word not in STOP_WORDS and word not in light_words and not is_limit:
                 words.append(self.text[match.start() : match.start() + len(word)])
         return list(dict.fromkeys(words))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any, cast
@@ -67,6 +68,7 @@ TABLE = cast(
     },
 )
 """The type, file or folder of a document, which a condition may be on like on a field of its own."""
+YES, NO = ("yes", "true", "是", "有"), ("no", "false", "否", "无")
 _SCALE = re.compile(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?")
 
 
@@ -81,13 +83,11 @@ def shown(field: Field, language: str) -> str:
 
 
 def field_words(field: Field) -> list[str]:
-    """Return every word by which a field is called, in both languages: 发表日期 is called 发表 too."""
+    """Return every word by which a field is called, in both languages: a launch date is called launch too."""
     words = [word for words in field["called"].values() for word in words]
-    return words + [
-        word[:-2]
-        for word in words
-        if field["type"] == "date" and re.fullmatch("..+(?:日期|时间)", word)
-    ]
+    dated = re.compile("(.{2,})(?:日期|时间| date| time)")
+    dates = [dated.fullmatch(word) for word in words if field["type"] == "date"]
+    return words + [match[1] for match in dates if match]
 
 
 def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]:
@@ -123,8 +123,24 @@ def fold_in_place(text: str) -> str:
 
 def fits(unit: str, field: Field) -> bool:
     """Return True where a field counts in a unit, or in another of its kind."""
-    units = [fold(field["unit"]), *map(fold, field_words(field))]
+    unit_of_field = _SCALE.sub("", fold(field["unit"]))
+    units = [unit_of_field, *map(fold, field_words(field))]
     return any(unit == own or convert(1.0, unit, own) is not None for own in units if own)
+
+
+_MEASURED = {"money": "元 $ € £", "mass": "g", "length": "m", "time": "s month"}
+"""What adjectives measure: a unit of each kind."""
+
+
+def measured(phrase: str, fields: Iterable[Field]) -> list[Field]:
+    """Return the numbers that a phrase may be of: the heaviest has a mass, or a number without a unit."""
+    numbers = [field for field in fields if field["type"] == "number" and field["documents"]]
+    kinds = [
+        units for kind, units in _MEASURED.items() if pattern(f"degree.{kind}").search(phrase)
+    ]
+    units = " ".join(kinds).split()
+    fitting = [field for field in numbers if any(fits(unit, field) for unit in units)]
+    return fitting or [field for field in numbers if not (units and field["unit"])]
 
 
 def in_unit(value: float, unit: str, field: Field, is_scaled: bool) -> float | int:
@@ -165,6 +181,8 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
     ]
     if op in ("in", "not_in"):
         values = [("或" if zh else " or ").join(values)]
+    if zh and op == "eq" and fold(values[0]) in (*YES, *NO):
+        return f"{name}：{values[0]}"
     phrases = dict(closed_words()["says"][language])
     if field["type"] == "date":
         phrases |= closed_words()["says_of_dates"][language]

@@ -16,8 +16,9 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -44,7 +45,7 @@ from workbench.knowledge.reading.files import (
 )
 from workbench.plans import canonical_json
 from workbench.state import Data, Json
-from workbench.text import CJK, clean, fold, sentences
+from workbench.text import CJK, clean, fold, iso, sentences
 
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
 _SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
@@ -71,8 +72,6 @@ _ILLEGIBLE: dict[int, str | None] = dict.fromkeys(
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
 _PROSE = re.compile(r"\S \S+ .*[.!?]$|[。！？]", re.DOTALL)
 """A value that is written in sentences."""
-_NUMBERED = re.compile(r"(?:\b|_)(?:no|nr|id|code|number)\.?$|号$", re.IGNORECASE)
-"""The head of a column whose values name their records."""
 _UNTYPED = frozenset(
     {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_SYNONYMS.values())
 )
@@ -350,7 +349,7 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
         elif name.endswith(triples.SUFFIXES) and triples.are_in(path):
             yield from _triples(path)
         elif name.endswith((".csv", *triples.SUFFIXES)):
-            yield from _rows(tables.records(path, _UNTYPED), path)
+            yield from _rows(lambda: tables.records(path, _UNTYPED), path)
         elif read := extensions.provided("readers", suffix):
             yield from read(
                 path, doc_id, lambda file, title: _read(file, title, reader, also), also
@@ -369,23 +368,67 @@ def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
     record = reader.read(path)
     sheets = record.pop("sheets", [])
     for sheet in sheets:
-        yield from _rows(tables.sheet(sheet, _UNTYPED), path)
+        yield from _rows(partial(tables.sheet, sheet, _UNTYPED), path)
     if sheets:
         return
     title = str(record.pop("title", "")).strip()[:200] or path.stem
     yield 1, _document({"id": doc_id, "title": title, **record}, path)
 
 
+Records = Iterator[tuple[int, Any]]
+"""``(line, record)``, or ``(line, reason)`` why it cannot be read."""
+
+
 def _jsonl(path: Path) -> Read:
+    for number, record in _named(lambda: _json_lines(path)):
+        try:
+            yield number, record if isinstance(record, str) else _document(record, path)
+        except Unreadable as error:
+            yield number, str(error)
+
+
+def _json_lines(path: Path) -> Records:
     for number, line in lines(path):
         try:
             if isinstance(line, Unreadable):
                 raise line
             # str.strip() would drop separators too, and a line that holds them is bad
             if line.strip(" \t\r\n\v\f"):
-                yield number, _document(_json(line), path)
+                yield number, _object(_json(line))
         except Unreadable as error:
             yield number, str(error)
+
+
+def _named(read: Callable[[], Records]) -> Records:
+    """Yield records, each with a title: without one it is the value of the first key, if no two have the same.
+
+    A first key of one word, such as ``mission`` or 菜名, says what the records are.
+
+    Args:
+        read: returns the records from the beginning, as often as it is called.
+    """
+    key = _naming_key(record for _, record in read() if isinstance(record, dict))
+    for number, record in read():
+        if key and isinstance(record, dict):
+            word = re.sub("[ _-]?name$|名称?$", "", key)
+            kind = {} if re.search(r"[\W\d_]", word) or iso(record[key]) else {"type": word}
+            record = {**kind, **record, "title": str(record[key])}
+        yield number, record
+
+
+def _naming_key(records: Iterable[Json]) -> str:
+    longest = 80
+    key = ""
+    names = set[str | int]()
+    for record in records:
+        if any(record.get(name) for name in ("title", *_SYNONYMS["title"])):
+            return ""
+        key = key or next((name for name in record if name not in _RESERVED), "")
+        name = record.get(key)
+        if not isinstance(name, str | int) or name in names or len(str(name)) > longest:
+            return ""
+        names.add(name)
+    return key
 
 
 def _triples(path: Path) -> Read:
@@ -432,14 +475,11 @@ def _json_file(path: Path, doc_id: str) -> Read:
                 )
             content = lists[0]
             single = False
-    for number, record in enumerate([content] if single else content, 1):
+    if single:
+        content = [{"id": doc_id, "title": path.stem, **content}]
+    for number, record in _named(lambda: enumerate(content, 1)):
         try:
-            yield (
-                number,
-                _document(
-                    {"id": doc_id, "title": path.stem, **record} if single else record, path
-                ),
-            )
+            yield number, _document(record, path)
         except Unreadable as error:
             yield number, f"record {number}: {error}"
 
@@ -461,9 +501,9 @@ def _no_constant(name: str) -> None:
     raise Unreadable(f"{name} is no JSON number: leave it out, or write null")
 
 
-def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Read:
+def _rows(read: Callable[[], Records], path: Path) -> Read:
     equal = Counter[str]()
-    for line, row in rows:
+    for line, row in _named(read):
         try:
             document = row if isinstance(row, str) else _document(row, path)
         except Unreadable as error:
@@ -581,11 +621,15 @@ def _front_value(value: Any) -> Any:
     )
 
 
-def _document(record: Any, path: Path) -> Document:
-    longest_id = 500
+def _object(record: Any) -> Json:
     if not isinstance(record, dict):
         raise Unreadable(f"a JSON object is needed, not {type(record).__name__}")
-    record = _cleaned(record)
+    return record
+
+
+def _document(record: Any, path: Path) -> Document:
+    longest_id = 500
+    record = _cleaned(_object(record))
     lengths = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
     for name, longest in lengths.items():
         if len(str(record.get(name) or "")) > longest:
@@ -608,9 +652,6 @@ def _document(record: Any, path: Path) -> Document:
         "",
     )
     title = str(record.get("title") or "").strip()
-    first = next(iter(fields), "")
-    if not (title or text) and _NUMBERED.search(first) and isinstance(fields[first], str | int):
-        title = str(fields[first])
     text = text or card(title, fields) or title
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
