@@ -154,7 +154,7 @@ inputs: $(ENV_READY) ## give tens of thousands of generated bad inputs to everyt
 
 .PHONY: model
 model: $(LOCAL_READY) ## serve a small real chat model on this machine, for every role; WORKBENCH_LOCAL_MODEL=file.gguf for another
-	@$(BIN)/python -c "from tests.servers.llama import main; main()"
+	@$(BIN)/python -m experiments.local_model
 
 .PHONY: setup
 setup: $(ENV_READY) ## only set up

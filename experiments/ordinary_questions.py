@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.blind import BLIND, SETS, questions, rows
+from experiments.blind import BLIND, SETS, questions, rows
 from workbench.parts.memory.recall import by_rules
 
 KINDS = ("preferences", "facts", "name", "recall", "search changed")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 import uuid
 
-from tests.blind import BLIND, SETS, rows
+from experiments.blind import BLIND, SETS, rows
 from workbench import Workbench
 from workbench.parts.evaluate.answers import eval_answers
 

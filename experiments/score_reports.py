@@ -31,7 +31,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.blind import BLIND, SETS, rows
+from experiments.blind import BLIND, SETS, rows
 from workbench import Workbench
 from workbench.errors import WorkbenchError
 from workbench.graphs.generate import source_text

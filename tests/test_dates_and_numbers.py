@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.blind import rows
+from experiments.blind import rows
 from tests.cases import tables
 from tests.shelves import CORPORA, jsonl, workbench
 from workbench import Workbench

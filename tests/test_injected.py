@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
+from experiments.local_model import llama_server, small_model
 from tests.injected import KINDS, ORDERS, QUESTIONS, obeying, template_of, write
-from tests.servers import llama_server, small_model
 from tests.servers.roles import role_of
 from workbench.records.prompts import Prompts, slots
 from workbench.session import Workbench

@@ -1,6 +1,5 @@
-"""Real servers on loopback for tests: an OpenAI-compatible one by a script, PostgreSQL, a small language model."""
+"""Real servers on loopback for tests: an OpenAI-compatible one by a script, and PostgreSQL."""
 
-from tests.servers.llama import llama_server, small_model
 from tests.servers.postgres import postgres_server
 from tests.servers.scripted import (
     DEADLINE_S,
@@ -20,6 +19,6 @@ def only(*roles: str) -> dict[str, dict[str, str]]:
 
 
 __all__ = [
-    "DEADLINE_S", "Reply", "ScriptedServer", "closed_port", "free_port", "llama_server", "only", "postgres_server",
-    "scripted_server", "small_model", "until",
+    "DEADLINE_S", "Reply", "ScriptedServer", "closed_port", "free_port", "only", "postgres_server",
+    "scripted_server", "until",
 ]  # fmt: skip

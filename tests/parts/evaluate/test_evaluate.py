@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from experiments.blind import rows
 from experiments.recalling import eval_memory
 from tests import handmade
-from tests.blind import rows
 from tests.servers import Reply, ScriptedServer, only
 from tests.servers.roles import responder
 from tests.shelves import CORE, CORPORA, jsonl, noted

