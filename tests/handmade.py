@@ -38,20 +38,12 @@ def _saved(name: str) -> Any:
     return json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))[name]
 
 
-def plan(question: str = QUESTION) -> Plan:
-    return Plan(problem_statement=question, steps=[PlanStep(**step) for step in _saved("steps")])
-
-
 def records() -> list[dict[str, Any]]:
     return list(_saved("records"))
 
 
 def log() -> list[dict[str, Any]]:
     return list(_saved("log"))
-
-
-def reflections() -> list[dict[str, Any]]:
-    return list(_saved("reflections"))
 
 
 def evidence(number: int, title: str, score: float) -> dict[str, Any]:
@@ -67,6 +59,7 @@ def evidence(number: int, title: str, score: float) -> dict[str, Any]:
 
 def run(**changes: Any) -> SimpleNamespace:
     """A finished comparison with one human decision; ``changes`` replace attributes."""
+    plan = Plan(problem_statement=QUESTION, steps=[PlanStep(**step) for step in _saved("steps")])
     results = [evidence(1, "The Wedding Banquet", 0.83), evidence(2, "Eat Drink Man Woman", 0.79)]
     values: dict[str, Any] = {
         "run_id": "7f3a", "status": "done", "message": QUESTION, "query": QUESTION, "session_id": "default",
@@ -76,8 +69,8 @@ def run(**changes: Any) -> SimpleNamespace:
             {"n": n, "result_id": r["result_id"], "sentence": f"句子 {n}", "source": r["metadata"]}
             for n, r in enumerate(results, 1)
         ],
-        "route_decision": _saved("route_decision"), "plan": plan(), "records": records(), "reflections": reflections(),
-        "decisions": _saved("decisions"),
+        "route_decision": _saved("route_decision"), "plan": plan, "records": records(),
+        "reflections": _saved("reflections"), "decisions": _saved("decisions"),
         "merged": {"context": "[1] ...", "retrieval_results": results, "reference": {}, "statistics": {}},
         "statistics": {"total_steps": 4, "success_rate": 1.0, "used": 2}, "log": log(), "options": {}, **changes,
     }  # fmt: skip

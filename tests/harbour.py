@@ -31,11 +31,6 @@ def prompt_of(request: dict[str, Any]) -> str:
     return _LINES[str(request["messages"][0]["content"]).strip().splitlines()[0]]
 
 
-def evidence_of(request: dict[str, Any]) -> dict[int, str]:
-    text = "\n".join(str(m["content"]) for m in request["messages"])
-    return passages(text.partition("</evidence>")[0])
-
-
 def title_of(request: dict[str, Any]) -> str:
     text = "\n".join(str(m["content"]) for m in request["messages"])
     title = re.search(rf"^.*: ({'|'.join([*TITLES, 'Herring'])})$", text, re.M)
@@ -44,7 +39,8 @@ def title_of(request: dict[str, Any]) -> str:
 
 def writes(request: dict[str, Any]) -> Reply:
     """A section for each aspect that says what its passages say, and an abstract that is the first line of all."""
-    shown, name = evidence_of(request), prompt_of(request)
+    name, sent = prompt_of(request), "\n".join(str(m["content"]) for m in request["messages"])
+    shown = passages(sent.partition("</evidence>")[0])
     if name == "outline":
         parts = [(t, [n for n, body in shown.items() if t.lower() in body.lower()]) for t in TITLES]
         told: Any = {

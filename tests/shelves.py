@@ -47,6 +47,12 @@ def corpus(path: Path, count: int = 30) -> Path:
     return jsonl(path, films)
 
 
+def hills(path: Path, count: int, notes: int = 0) -> Path:
+    """A file of hills, each with its sheep and so many letters of notes."""
+    rows = ({"id": f"d{n}", "text": f"Hill {n} has {n} sheep.", "notes": "z" * notes} for n in range(count))
+    return jsonl(path, rows)
+
+
 def opened(folder: Path) -> Workbench:
     return Workbench.open(folder, Settings.load(**CORE))
 

@@ -93,18 +93,13 @@ def prepared(folder: Path, film_index: Path) -> Path:
     return folder
 
 
-def _newest() -> str:
-    from workbench import Workbench
-
-    with Workbench.open("my-workspace") as wb:
-        return wb.runs.list(limit=1)[0].run_id
-
-
 def _run_shell(line: str) -> str:
+    from workbench import Workbench
     from workbench.cli import main
 
     if "RUN_ID" in line:
-        line = line.replace("RUN_ID", _newest())
+        with Workbench.open("my-workspace") as wb:
+            line = line.replace("RUN_ID", wb.runs.list(limit=1)[0].run_id)
     done = CliRunner(env={"WORKBENCH_WORKSPACE": "my-workspace"}).invoke(
         main, shlex.split(line)[1:], prog_name="workbench"
     )

@@ -17,22 +17,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from rattler import MatchSpec
 
-# Declared for what they bring besides an import: the lab itself, widgets' front end, the kernel, engines and plug-ins.
-USED_WITHOUT_IMPORT = {
-    "jupyterlab": "`make lab`", "ipykernel": "the kernel that notebooks run in",
-    "ipywidgets": "fixed by the design; widgets/ comes with its own issue",
-    "papermill": "experiments/ runs under its command",
-    "threadpoolctl": "keeps the sentence encoder to one thread, by itself",
-    "langgraph-cli": "started in a process of its own, by a test", "xllamacpp": "started in a process of its own",
-    "editables": "the editable install that make does", "hatchling": "builds the wheel",
-    "import-linter": "`make lint`", "ruff": "`make lint`", "mypy": "`make types`", "sphinx": "`make docs`",
-    "sphinx-click": "an extension of sphinx", "myst-nb": "an extension of sphinx",
-    "pydata-sphinx-theme": "a theme of sphinx", "nbval": "a plug-in of pytest",
-    "pytest-asyncio": "a plug-in of pytest", "pytest-cov": "a plug-in of pytest",
-    "pytest-xdist": "a plug-in of pytest", "pandas-stubs": "read by mypy", "types-networkx": "read by mypy",
-    "mlflow-skinny": "experiments/interchange.py",
-    "types-pyyaml": "read by mypy",
-}  # fmt: skip
+from tests.cases import tables
+
+USED_WITHOUT_IMPORT, BROUGHT_ALONG = map(dict, tables("environment", end="\n").values())
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +81,6 @@ def imported(folder: Path) -> dict[str, str]:
                 [*distributions] = {canonicalize_name(name) for name in providers.get(top, [top])}
                 found |= dict.fromkeys(distributions, str(path.relative_to(folder.parent)))
     return found
-
-
-# What comes with a declared distribution and is part of its public face; opentelemetry is one namespace of many.
-BROUGHT_ALONG = {
-    "langgraph-checkpoint": "langgraph", "langgraph-prebuilt": "langgraph", "langgraph-sdk": "langgraph",
-    "aiosqlite": "langgraph-checkpoint-sqlite", "nbclient": "papermill", "traitlets": "ipywidgets",
-    "psutil": "ipykernel", "mcp-types": "mcp", "anyio": "mcp",
-}  # fmt: skip
 
 
 def test_every_import_is_declared_and_every_declaration_used(project: Path, pyproject: dict) -> None:

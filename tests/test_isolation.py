@@ -153,12 +153,6 @@ def dsn(request: pytest.FixtureRequest) -> str:
     return request.getfixturevalue("postgres") if request.param == "postgres" else ""
 
 
-def of_run(wb: Workbench, run: Any) -> set[tuple[str, str, str, str]]:
-    """The marks in everything that a run was given, did and keeps."""
-    runs = wb._work.driver(run.run_id).runs
-    return marks([runs.contents(run.run_id), wb._work.values(run.run_id)])
-
-
 def forgotten(wb: Workbench, said: Said, what: str, who: str, session: str) -> None:
     """Forget something of a person, if there is something."""
     store = find_store(wb)
@@ -202,7 +196,8 @@ def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn,
                 forgotten(wb, said, what, who, session)
             wb._work.loop.settle(10)
             if run is not None and run.status == "done":
-                found = of_run(wb, run)
+                kept = wb._work.driver(run.run_id).runs.contents(run.run_id)
+                found = marks([kept, wb._work.values(run.run_id)])
                 said.check(found, who, what)
                 assert {bool(one[2]) for one in found} <= {hidden}, f"{what}: {found}"
         assert not any(one[2] for user in USERS for one in marks(find_store(wb).memories(user)))

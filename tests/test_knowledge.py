@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import HERE, tables
 from tests.films import FILMS as DATA
 from tests.films import VOCABULARY, where
-from tests.shelves import CORE, jsonl
+from tests.shelves import CORE, hills, jsonl
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge, WorkbenchError
 from workbench.knowledge.adding import MANY
 from workbench.knowledge.library import Library
@@ -110,22 +111,9 @@ def test_searches(shared):
     assert shared.about()["counts"]["documents"] == 5
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        ([], ["f3", "f4", "f2", "f1", "f5"]), (["directors = Ang Lee"], ["f2", "f1"]),
-        (["directors = 李安"], ["f2", "f1"]), (["directors = ANG  LEE", "year >= 1994"], ["f2"]),
-        (["directors = Nolan"], ["f3", "f4"]), (["directors != Nolan"], ["f2", "f1", "f5"]),
-        (["directors = Guy Pearce"], []), (["cast = guy pearce"], ["f4"]),
-        (["cast missing"], ["f3", "f2", "f1", "f5"]), (["genres = 喜剧"], ["f1"]),
-        (["genres not in Comedy, Western"], ["f3"]), (["countries = 台湾"], ["f2"]),
-        (["countries = Taiwanese"], ["f2"]), (["countries in 美国, Taiwan"], ["f2", "f5"]),
-        (["year between 1994 and 2000"], ["f4", "f2"]), (["year <= 1993"], ["f1"]), (["year > 2010"], []),
-        (["genres contains fict"], ["f3"]), (["budget = 3"], []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("lines", "expected"), tables("knowledge", end="\n")["selected"])
 def test_select(shared, lines, expected):
-    assert shared.select(where(*lines)) == expected
+    assert shared.select(where(*filter(None, lines.split(" & ")))) == expected.split()
 
 
 def test_select_in_an_order_and_counted_by_a_schema_that_is_told_from_the_values(shared):
@@ -142,23 +130,7 @@ def test_select_in_an_order_and_counted_by_a_schema_that_is_told_from_the_values
 
 
 TABLES = ("entities", "relations", "mentions", "names", "communities", "homes")
-NOTHING_THERE = (
-    "SELECT 1 FROM relations WHERE source NOT IN (SELECT entity_id FROM entities)",
-    "SELECT 1 FROM relations WHERE target NOT IN (SELECT entity_id FROM entities)",
-    "SELECT 1 FROM relations WHERE chunk_id NOT IN (SELECT chunk_id FROM passages)",
-    "SELECT 1 FROM relations WHERE relation_id != source || '|' || type || '|' || target",
-    "SELECT 1 FROM mentions WHERE chunk_id NOT IN (SELECT chunk_id FROM passages)",
-    "SELECT 1 FROM mentions WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
-    "SELECT 1 FROM vectors WHERE key NOT IN (SELECT vector FROM passages)",
-    "SELECT 1 FROM names WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
-    "SELECT 1 FROM entities WHERE doc_id NOT IN (SELECT doc_id FROM documents)",
-    "SELECT 1 FROM documents WHERE 'doc:' || doc_id NOT IN (SELECT entity_id FROM entities)",
-    "SELECT 1 FROM homes WHERE community_id NOT IN (SELECT community_id FROM communities)",
-    "SELECT 1 FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM mentions UNION SELECT source FROM relations "
-    "UNION SELECT target FROM relations)",
-    "SELECT 1 FROM communities, json_each(communities.value, '$.doc_ids') AS d "
-    "WHERE d.value NOT IN (SELECT doc_id FROM documents)",
-)
+NOTHING_THERE = (HERE / "orphans.sql").read_text("utf-8").split(";")
 
 
 def test_after_every_change_the_graph_is_whole_and_a_function_of_the_documents(library, tmp_path):
@@ -333,11 +305,6 @@ print("alive")
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr[-2000:]
-
-
-def hills(path, documents):
-    rows = ({"id": f"d{n}", "title": f"Hill {n}", "text": f"Hill {n} has {n} sheep."} for n in range(documents))
-    return str(jsonl(path, rows))
 
 
 def test_an_add_holds_as_many_documents_as_it_may(tmp_path):

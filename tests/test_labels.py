@@ -11,6 +11,7 @@ import ipywidgets
 import pytest
 
 import workbench
+from tests.cases import tables
 from tests.shelves import fill
 from workbench.session import Workbench
 from workbench.text import CJK
@@ -35,18 +36,7 @@ def test_both_languages_have_the_same_keys_and_take_the_same_values() -> None:
     assert not [text for text in same if re.search("[a-z]{3}", text)]
 
 
-SHELF = {
-    "en": {
-        "The lighthouse": "The lighthouse on Skerry Rock was built by Mara Quill in 1891. It has a red lamp.",
-        "The ferry": "The ferry to Skerry Rock sails at noon. Mara Quill was its first captain.",
-        "The harbour": "The harbour has two piers and a lamp. The ferry leaves from the northern pier.",
-    },
-    "zh": {
-        "灯塔": "礁石岛上的灯塔由林海在一八九一年建造。灯塔有一盏红灯。",
-        "渡船": "开往礁石岛的渡船中午启航。林海是渡船的第一任船长。",
-        "港口": "港口有两座码头和一盏灯。渡船从北边的码头出发。",
-    },
-}
+SHELF = tables("labels", end="\n")
 QUESTIONS = {"en": "Compare the lighthouse and the ferry", "zh": "对比灯塔和渡船"}
 PARTS = ("data", "annotations")
 SAID_IN_ENGLISH = {words for key, words in ENGLISH.items() if words != CHINESE[key] and len(words) > 3}
@@ -55,7 +45,7 @@ SAID_IN_ENGLISH = {words for key, words in ENGLISH.items() if words != CHINESE[k
 @pytest.fixture(params=["en", "zh"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Workbench]]:
     with Workbench.open(tmp_path / "workspace") as wb:
-        fill(wb, SHELF[request.param], "1")
+        fill(wb, dict(SHELF[request.param]), "1")
         yield request.param, wb
 
 

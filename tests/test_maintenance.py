@@ -17,7 +17,7 @@ import pytest
 from markupsafe import Markup
 
 from tests import forked
-from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, jsonl, opened, workbench
+from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, hills, opened, workbench
 from workbench.errors import KnowledgeError, NotPaused, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.parts.fusion import canvases
 from workbench.parts.upkeep.files import examine
@@ -129,13 +129,6 @@ def test_a_run_on_a_disk_that_fills_goes_on_when_there_is_space(tmp_path, folder
             assert kib <= 96
 
 
-def full(wb) -> None:
-    """No page more in this file, on the connections that are open."""
-    runs = wb._work.durable.runs._db
-    pages = runs.execute("PRAGMA page_count").fetchone()[0]
-    runs.execute(f"PRAGMA max_page_count = {pages}")
-
-
 def test_when_even_the_row_cannot_be_written_the_caller_is_told_and_the_run_is_interrupted(folder):
     with opened(folder) as wb:
         run = wb.ask(QUESTION, kb="film", session="new", review={"plan"})
@@ -152,19 +145,19 @@ def test_when_even_the_row_cannot_be_written_the_caller_is_told_and_the_run_is_i
 def test_a_disk_that_is_full_for_a_moment_interrupts_a_fork_which_then_goes_on(folder):
     with opened(folder) as wb:
         run = wb.ask(QUESTION, kb="film", session="new")
-
-        ours = wb.tools["keyword_search"]
+        ours, database = wb.tools["keyword_search"], wb._work.durable.runs._db
 
         @wb.tools.tool(name="keyword_search", description="Fills the disk", replace=True)
         def fills(query: str, top_k: int = 5) -> list[str]:
-            full(wb)
+            pages = database.execute("PRAGMA page_count").fetchone()[0]
+            database.execute(f"PRAGMA max_page_count = {pages}")
             return [f"{query} {'x' * 9_000} {number}" for number in range(50)]
 
         step = run.plan.steps[0].model_copy(update={"tool": "keyword_search", "tool_input": {"query": QUESTION}})
         fork = run.fork(plan=run.plan.model_copy(update={"steps": [step]}))
         assert fork.status == "interrupted" and "workbench.db cannot be written" in fork.error
         wb.tools.register(ours, replace=True)
-        wb._work.durable.runs._db.execute("PRAGMA max_page_count = 1000000")
+        database.execute("PRAGMA max_page_count = 1000000")
         assert fork.resume().status == "done"
 
 
@@ -372,11 +365,6 @@ def test_rows_that_sqlite_cannot_know_to_be_wrong(folder):
             run.records  # noqa: B018 - the access is the test
 
 
-def write(path, documents, notes):
-    rows = ({"id": f"d{n}", "text": f"Hill {n} has {n} sheep.", "notes": "z" * notes} for n in range(documents))
-    jsonl(path, rows)
-
-
 def content(wb):
     base = wb.knowledge.get("hills")
     return base.fingerprint(), base.about()["counts"], base.search("meaning", "Hill 7 has 7 sheep.", 3)
@@ -394,11 +382,11 @@ def content(wb):
 @pytest.mark.few(2)
 def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, words):
     folder, path = tmp_path / "workspace", tmp_path / "hills.jsonl"
-    write(path, 20, 10)
+    hills(path, 20, 10)
     with opened(folder) as wb:
         wb.add_knowledge("hills", [path])
         before = content(wb)
-    write(path, documents, notes)
+    hills(path, documents, notes)
     given = ["hills", "hills.jsonl"] if verb == "add" else ["hills"]
     done = workbench(folder, "kb", verb, *given, kib=kib)
     assert done.returncode == 1 and len(done.stderr.strip().splitlines()) == 1, done.stderr

@@ -316,11 +316,6 @@ def spoil(embedding_server: ScriptedServer, name: str) -> str:
     return words
 
 
-def fix(embedding_server: ScriptedServer) -> None:
-    embedding_server.embed = embed
-    embedding_server.answer(Reply())
-
-
 @pytest.mark.parametrize("name", [*VECTORS, *REPLIES])
 @pytest.mark.few(6)
 def test_a_bad_server_spoils_no_index_and_a_question_says_so(name, tmp_path, embedding_server, capfd):
@@ -331,7 +326,8 @@ def test_a_bad_server_spoils_no_index_and_a_question_says_so(name, tmp_path, emb
         said = str(raised.value)
         assert words in said and embedding_server.url in said and KEY not in said and "\n" not in said
         assert raised.value.__suppress_context__, "a traceback shows nothing of what the library raised"
-        fix(embedding_server)
+        embedding_server.embed = embed
+        embedding_server.answer(Reply())
     with base_at(tmp_path, embedding_server.url, chat_timeout_s=0.5) as wb:
         fill(wb, TEXTS)
         run = wb.ask(QUESTION, kb="notes")

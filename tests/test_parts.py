@@ -5,7 +5,6 @@ import shutil
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -58,28 +57,17 @@ with Workbench.open(folder + "/w", **options) as wb:
 """
 
 
-def without(names: set[str], folder: Path) -> Path:
-
-    def left_out(place: str, found: list[str]) -> set[str]:
-        return names & set(found) if Path(place).name == "parts" else set()
-
-    shutil.copytree(PROJECT / "workbench", folder / "workbench", ignore=left_out)
-    return folder
-
-
-def run_with(package: Path, code: str, *given: str) -> Any:
-    command = [sys.executable, "-c", FRESH + code, str(package), *given]
-    done = forked.run(command, cwd=package, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_workbench_without_a_part_answers_and_says_what_is_missing(name: str, tmp_path: Path) -> None:
-    package = without({name}, tmp_path)
+    shutil.copytree(PROJECT / "workbench", tmp_path / "workbench", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(tmp_path / "workbench" / "parts" / name)
     (tmp_path / "mill.md").write_text("# Moss Mill\n\nMoss Mill was built in 1821 by Ann Lee.\n", encoding="utf-8")
     attributes = BUILT_IN[name]
-    told = run_with(package, ASKED, str(tmp_path), json.dumps(CORE), json.dumps(attributes))
+    words = [str(tmp_path), str(tmp_path), json.dumps(CORE), json.dumps(attributes)]
+    command = [sys.executable, "-c", FRESH + ASKED, *words]
+    done = forked.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
     assert told["status"] == ["done", "done"] and "Ann Lee" in told["answer"] and told["messages"] == 4
     assert list(told["refused"]) == list(attributes)
     path = extensions.parts()[name].settings

@@ -28,13 +28,7 @@ MADE = {"docs/explanation/bad-input.md", "docs/architecture.md"}
 
 
 def targets() -> set[str]:
-    makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE)) - {"help"}
-
-
-def extras() -> set[str]:
-    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
-    return set(pyproject["project"]["optional-dependencies"])
+    return set(re.findall(r"^([a-z]+):.*## ", read("Makefile"), re.MULTILINE)) - {"help"}
 
 
 def paragraphs(page: str) -> Iterator[str]:
@@ -74,7 +68,7 @@ def test_what_a_page_names_exists(page: str) -> None:
     assert variables <= {f"WORKBENCH_{name.upper()}" for name in all_settings().model_fields}
     assert set(re.findall(r"`make ([a-z]+)|^make ([a-z]+)", text)) <= {(name, "") for name in targets()}
     named = {extra for group in re.findall(r"workbench\[([a-z,-]+)\]", text) for extra in group.split(",")}
-    assert named <= extras()
+    assert named <= set(tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"])
 
     links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", FENCE.sub("", text)) if "://" not in link]
     assert not [link for link in links if not (PROJECT / page).parent.joinpath(link).exists()]

@@ -196,10 +196,6 @@ def call(name: str, film: Any, query: str, **values: Any) -> Any:
     return asyncio.run(tool(read_input(tool, {"query": query, **values}), film, StepLog()))
 
 
-def titles(output: Any) -> list[str]:
-    return evidence.titles(output.results)
-
-
 def fields(output: Any, name: str) -> list[Any]:
     return [r["metadata"]["fields"].get(name) for r in output.results]
 
@@ -254,7 +250,7 @@ def test_each_search_does_what_it_is_for(film):
     years = fields(output, "year")
     assert len(years) > 5 and years == sorted(years, reverse=True) and min(years) >= 2006
     assert all("Christopher Nolan" in d for d in fields(output, "directors"))
-    assert output.candidates == titles(output) and output.results[0]["score"] > 0.7
+    assert output.candidates == evidence.titles(output.results) and output.results[0]["score"] > 0.7
 
 
 @pytest.fixture(scope="module")
@@ -264,16 +260,12 @@ def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
         yield opened
 
 
-def one_step(tool: str, **budget: Any) -> Plan:
-    limits = {"timeout_s": 5.0, "top_k": 5, "max_retries": 0, **budget}
-    step = PlanStep(step_id="a", objective="q", tool=tool, tool_input={"query": "q"}, budget=PlanBudget(**limits))
-    return Plan(problem_statement="q", steps=[step])
-
-
 def asked(wb: Workbench, function: Any, **budget: Any) -> Any:
     function.__annotations__ = {"query": str}
     wb.tools.tool(function, name="odd", description="odd", replace=True)
-    run = wb.ask("q?", kb="site", plan=one_step("odd", **budget))
+    limits = PlanBudget(**{"timeout_s": 5.0, "top_k": 5, "max_retries": 0, **budget})
+    one = plan({"step_id": "a", "tool": "odd", "tool_input": {"query": "q"}, "budget": limits})
+    run = wb.ask("q?", kb="site", plan=one)
     assert run.status == "done", run.error
     json.dumps(run.to_dict(), allow_nan=False).encode()
     return run

@@ -26,7 +26,7 @@ from workbench.views.labels import Labels
 from workbench.views.markup import draw
 from workbench.widgets.bench import Bench
 from workbench.widgets.calls import Calls
-from workbench.widgets.form import Field, Fields, Message, form_fields, step_names
+from workbench.widgets.form import Fields, Message, form_fields, step_names
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
@@ -71,18 +71,9 @@ def editor(told: dict[str, Any] | None = None, language: str = "en", editable: b
     return made
 
 
-def put(made: PlanEditor, name: str, value: Any) -> None:
-    at(made, name).control.widget.value = value
-
-
-def at(made: PlanEditor, path: str) -> Field:
-    """The field of a path, as ``budget.top_k`` or ``tool_input.query``."""
-    return dict(form_fields(made.fields.form))[path]
-
-
-def proposed(made: PlanEditor, *approved: str) -> list[dict[str, Any]]:
-    """The steps that nobody has approved, as they stand."""
-    return [one for one in made.plan["steps"] if one["step_id"] not in approved]
+def put(made: PlanEditor, path: str, value: Any) -> None:
+    """Give the field of a path, as ``budget.top_k`` or ``tool_input.query``, a value."""
+    dict(form_fields(made.fields.form))[path].control.widget.value = value
 
 
 def ids(made: PlanEditor) -> list[str]:
@@ -177,7 +168,7 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     ran.append(handmade.record(B, "hybrid_search", 0, 500, 5, status="failed", error="ValueError: no"))
     more = [step("step_4_more", C).model_dump()]
     made = editor(document(status="paused", point="reflect", records=ran, next_steps=more))
-    assert ids(made) == [A, B, C, D, "step_4_more"] and proposed(made, A, B, C, D) == more
+    assert ids(made) == [A, B, C, D, "step_4_more"] and made.plan["steps"][4:] == more
     assert "wb-proposed" in made.list.picture.rows["step_4_more"] and made.edits == 0
     for locked, why in ((A, "has already run"), (C, "was approved")):
         made.chosen = locked
@@ -381,10 +372,6 @@ def _html(widget: Any) -> str:
     return widget.value if isinstance(widget, ipywidgets.HTML) else ""
 
 
-def goes_on(review: Review) -> ipywidgets.ToggleButtons:
-    return next(one for one in whole(review) if isinstance(one, ipywidgets.ToggleButtons))
-
-
 def text(review: Review) -> str:
     return " ".join([review.band.html, review.why.html, review.refusal.html, *map(_html, whole(review))])
 
@@ -469,7 +456,7 @@ def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str
         plan = plan.without(plan.steps[0].step_id)
     review.show(run.to_dict(), plan=plan.dump() if edit == "a step left out" else None)
     if edit == "searched on" and point == "reflect":
-        goes_on(review).value = True
+        next(one for one in whole(review) if isinstance(one, ipywidgets.ToggleButtons)).value = True
     announced = re.search(r"(\d+) steps? will run", review.band.html)
     review.observe(lambda change: run.answer_review(dict(change.new)) if change.new else None, "response")
     review.submit()

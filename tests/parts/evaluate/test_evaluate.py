@@ -52,7 +52,9 @@ def test_ways_floor_and_ceiling_stand_beside_one_another(wb, server) -> None:
 
 @pytest.mark.full
 def test_judges_count_where_all_of_them_agree(wb, server) -> None:
-    server.respond = responder(judge=grade, writer=lambda _: "It was built in 1993 [1].")
+    right = lambda text: (fence(text, "reference") or "not say") in fence(text, "answer")  # noqa: E731
+    judge = lambda text: {"correct": right(text), "faithful": True}  # noqa: E731
+    server.respond = responder(judge=judge, writer=lambda _: "It was built in 1993 [1].")
     table = eval_answers(wb, "notes", KILN, judges=["openai:a", "openai:b"])
     of = table["ways"]["rules"]["judged"]
     assert (of["correct"], of["correct agreed"]) == (100.0, 4)
@@ -64,10 +66,6 @@ def test_judges_count_where_all_of_them_agree(wb, server) -> None:
 
 def fence(text: str, mark: str) -> str:
     return text.partition(f"<{mark}>\n")[2].partition(f"\n</{mark}>")[0]
-
-
-def grade(text: str) -> dict[str, Any]:
-    return {"correct": (fence(text, "reference") or "not say") in fence(text, "answer"), "faithful": True}
 
 
 def test_an_answer_that_gives_orders_stays_in_its_fence(wb, server) -> None:
@@ -121,22 +119,16 @@ def test_a_run_is_held_against_its_row() -> None:
     assert wrong("喜宴 [1]。", some={"least": 2, "of": [*exact, {"say": ["断背山"], "cite": []}]}) == ["missing"]
 
 
-RIGHT, WRONG = "Mei Lan built it in 1993 [1].", "By Mei Lan [1]."
-
-
-def ask(wb: Any, server: Any, first: str = WRONG) -> Any:
-    server.respond = lambda _: Reply([first])
-    return wb.ask("Who built the kiln?", kb="notes")
-
-
 def test_answers_are_forks_and_the_vote_chooses(wb, server) -> None:
-    run, others = ask(wb, server), iter([RIGHT, RIGHT, "1993 [1]."])
+    server.respond = lambda _: Reply(["By Mei Lan [1]."])
+    run, right = wb.ask("Who built the kiln?", kb="notes"), "Mei Lan built it in 1993 [1]."
+    others = iter([right, right, "1993 [1]."])
     server.respond = lambda _: Reply([next(others)])
     several = sample(run, "writer", 4)
-    assert several.best.answer == RIGHT and several.runs[0] is run and sorted(several.counts) == [1, 1, 2]
+    assert several.best.answer == right and several.runs[0] is run and sorted(several.counts) == [1, 1, 2]
     assert several.best.run_id != run.run_id
     assert all(r.get("replayed") for r in several.best.records if r["status"] != "skipped")
-    assert wb.replay(several.best.run_id).answer == RIGHT
+    assert wb.replay(several.best.run_id).answer == right
     assert sorted(several.to_frame()["times"]) == [1, 1, 2]
 
 

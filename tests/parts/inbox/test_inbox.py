@@ -99,12 +99,9 @@ def edited_in_an_inbox(run: Run, **edits: Any) -> list[dict[str, Any]]:
     asked = to_agent_inbox(run.review)
     assert asked is not None
     action = asked["action_request"]
-    args = {name: _as_written(value) for name, value in {**action["args"], **edits}.items()}
+    given = {**action["args"], **edits}
+    args = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
     return [{"type": "edit", "args": {"action": action["action"], "args": args}}]
-
-
-def _as_written(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 @pytest.mark.parametrize("point", ["plan", "step", "reflect"])

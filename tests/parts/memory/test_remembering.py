@@ -37,14 +37,6 @@ CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s":
 CASES = tables("remembering", end="\n")
 
 
-def talk(kept: SqlConversations, who: str, session: str, *turns: tuple[str, str]) -> str:
-    conversation = kept.get_or_create_conversation_id(who, session)
-    for asked, said in turns:
-        message = kept.append_message(conversation, "user", asked)
-        kept.append_message(conversation, "assistant", said, answers=message)
-    return conversation
-
-
 def test_memories_and_exchanges_are_kept_once_seen_and_undone(store):
     first = store.remember("ann", "preferences", "likes horror", about="horror", polarity="like")
     assert store.remember("ann", "preferences", "other words", key=first) == first, "kept once"
@@ -99,9 +91,10 @@ class Outage(HashingEmbeddings):
 def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
     kept = MemoryStore(SqliteConversations(":memory:"))
     with kept.conversations_store:
-        conversation = talk(
-            kept, "ann", "s", ("我最喜欢的导演是李安", "记住了。"), *[(f"weather {n}?", "Rain.") for n in range(9)]
-        )
+        conversation = kept.get_or_create_conversation_id("ann", "s")
+        for asked, said in (("我最喜欢的导演是李安", "记住了。"), *((f"weather {n}?", "Rain.") for n in range(9))):
+            message = kept.append_message(conversation, "user", asked)
+            kept.append_message(conversation, "assistant", said, answers=message)
         settings = Settings.load(**CORE, history_window=2)
         for model, note in ((HashingEmbeddings(), ""), (Outage(""), "away")):
             found, why = Recalling(kept, settings, model).find("导演是谁", "ann", conversation)

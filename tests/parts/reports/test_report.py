@@ -337,13 +337,10 @@ async def test_more_pieces_are_written_in_passes_that_see_the_end_of_what_stands
     writes(server)
     draft = await section(context(), pieces(19, language), language)
     assert draft and asked(server) == ["section"] * 3 and numbers(draft.text) == list(range(1, 20))
-    ends = [m.partition("<answer>")[2].partition("</answer>")[0] for m in map(user, server.requests)]
+    sent = [str(request["messages"][-1]["content"]) for request in server.requests]
+    ends = [text.partition("<answer>")[2].partition("</answer>")[0] for text in sent]
     assert all(len(end) < 800 + 100 for end in ends)
     assert SAYS[language].format(n=8).rstrip(".。") in ends[1] and not numbers(ends[1])
-
-
-def user(request: dict[str, Any]) -> str:
-    return str(request["messages"][-1]["content"])
 
 
 CALLS = {"collapse": 1, "refine": 2, "tree": 2}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.cases import HERE
+from tests.cases import HERE, tables
 from tests.harbour import harbour
 from tests.test_widgets import field, panel
 from workbench.errors import MissingExtra
@@ -76,23 +76,7 @@ def test_references_by_default_and_as_bibtex():
         assert bare.count("{") == bare.count("}") and bare.startswith("@") and bare.endswith("\n}")
 
 
-@pytest.mark.parametrize(
-    ("style", "paper", "book"),
-    [
-        (
-            "apa", r"Roe, J., \& Doe, J. (2019). On Houses. *Annals of Tea*, *3*(2), 11–19.",
-            r"老舍, 王五, 李四, \& 赵六. (1957). *茶馆*.",
-        ),
-        (
-            "ieee", "J. Roe and J. Doe, “On Houses,” *Annals of Tea*, vol. 3, no. 2, pp. 11–19, 2019",
-            "老舍, 王五, 李四, 和 赵六, *茶馆*. 人民文学出版社, 1957.",
-        ),
-        (
-            "gb7714", r"ROE J, DOE J. On Houses\[J/OL\]. Annals of Tea, 2019, 3(2): 11-19.",
-            r"老舍, 王五, 李四, 等. 茶馆\[M/OL\]. 人民文学出版社, 1957.",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("style", "paper", "book"), tables("report/styles", end="\n")["styles"])
 def test_styles_of_csl_are_set_in_the_language_of_each_source(style, paper, book):
     for language in ("en", "zh"):
         first, second, third = references(SOURCES, style, language)

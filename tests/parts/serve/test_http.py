@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,16 +56,13 @@ def frames(text: str) -> list[dict[str, Any]]:
     return [json.loads(block.removeprefix("data: ")) for block in blocks if block != ": ping"]
 
 
-def statuses(events: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(event["status"] for event in events))
-
-
 def test_a_chat_is_streamed_in_the_one_vocabulary_or_comes_whole(client, wb):
     given = client.post("/api/v1/chat/stream", json=ANN)
     assert given.status_code == 200 and given.headers["content-type"].startswith("text/event-stream")
     assert given.headers["cache-control"] == "no-cache" and given.headers["x-accel-buffering"] == "no"
     events = frames(given.text)
-    assert statuses(events) == ["start", "route_decision", "progress", "token", "done"]
+    statuses = dict.fromkeys(event["status"] for event in events)
+    assert [*statuses] == ["start", "route_decision", "progress", "token", "done"]
     run = wb.run(events[0]["content"]["run_id"])
     ids = {"conversation_id": run.row["conversation_id"], "run_id": run.run_id}
     assert events[-1]["content"] == {"answer": ANSWER, **ids}
@@ -401,7 +397,6 @@ def test_a_server_that_is_stopped_leaves_its_runs_to_be_resumed(folder) -> None:
 
 
 PRICES = '["openai:m"]\ninput = 100000\noutput = 200000\n'
-LONGEST_S = 10.0
 
 
 @pytest.fixture
@@ -409,16 +404,15 @@ def port() -> int:
     return free_port()
 
 
-def scraped(port: int) -> dict[str, float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LONGEST_S) as page:
-        lines = page.read().decode().splitlines()
-    pairs = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
-    return {name: float(value) for name, value in pairs}
-
-
 def when(port: int, fits: Callable[[dict[str, float]], bool]) -> dict[str, float]:
     """What is served, as soon as it fits: runs are counted beside what goes on."""
-    return until(lambda: found if fits(found := scraped(port)) else None, LONGEST_S)
+
+    def scraped() -> dict[str, float] | None:
+        lines = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text.splitlines()
+        found = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}
+        return found if fits(found) else None
+
+    return until(scraped, 10)
 
 
 def ended(count: int, status: str = "done") -> Callable[[dict[str, float]], bool]:
