@@ -3,7 +3,6 @@
 ``python -m tests.bad_inputs`` writes it; a test fails when it no longer says what is printed.
 """
 
-import contextlib
 import gzip
 import json
 import os
@@ -11,10 +10,12 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import chdir, closing
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from click.testing import CliRunner
 
@@ -109,7 +110,7 @@ def broken(prepare: Callable[[], object], *words: str) -> Given:
 
     def give() -> str:
         _made("broken")
-        with contextlib.chdir("broken"):
+        with chdir("broken"):
             prepare()
             return cli(*words)()
 
@@ -117,7 +118,7 @@ def broken(prepare: Callable[[], object], *words: str) -> Given:
 
 
 def _newer() -> None:
-    with contextlib.closing(sqlite3.connect(".workbench/workbench.db")) as database:
+    with closing(sqlite3.connect(".workbench/workbench.db")) as database:
         database.execute("PRAGMA user_version = 99")
         database.commit()
 
@@ -238,30 +239,18 @@ def _made(folder: str = ".") -> None:
     if (place / ".workbench").exists():
         shutil.rmtree(place)
     place.mkdir(exist_ok=True)
-    with contextlib.chdir(place):
+    with chdir(place):
         shutil.copy(FILMS, "films.jsonl")
         with Workbench.open(".workbench") as wb:
             wb.add_knowledge("film", ["films.jsonl"])
             wb.ask(WHEN, kb="film")
 
 
-@contextlib.contextmanager
-def _light() -> Iterator[None]:
-    """An empty folder to work in, and settings that need no model."""
-    before = dict(os.environ)
-    os.environ.update({f"WORKBENCH_{name.upper()}": value for name, value in CORE.items()}, COLUMNS="120")
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        try:
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-
-
 @cache
 def printed() -> dict[str, list[str]]:
-    """What each row of each part prints."""
-    with _light():
+    """What each row of each part prints: in an empty folder, with settings that need no model."""
+    light = {f"WORKBENCH_{name.upper()}": value for name, value in CORE.items()}
+    with tempfile.TemporaryDirectory() as folder, chdir(folder), patch.dict(os.environ, light, COLUMNS="120"):
         _made()
         return {title: [_cell(row.give()) for row in rows] for title, rows in ROWS.items()}
 

@@ -28,7 +28,7 @@ for variable in {*os.environ} - KEPT:
         del os.environ[variable]
 
 # The files whose tests walk the nodes of the graphs: coverage is traced in them alone, which saves a third of the time.
-WALK_NODES = {"models", "enrichment", "every_answer", "readings", "fusion", "generate", "chain", "retrieval_graph"}
+WALK_NODES = {"models", "enrichment", "every_answer", "readings", "fusion", "chain", "retrieval_graph"}
 WALK_NODES |= {"widgets", "session", "roles", "every_role", "needs", "agent", "report"}
 
 # The files whose tests start processes, servers or kernels: they are slow, and `make test` runs them.

@@ -23,10 +23,9 @@ from workbench.futures.capsule import read
 from workbench.futures.replay import full_document
 from workbench.records.tape import canonical
 from workbench.session import Workbench
-from workbench.settings import ROLES, Settings
+from workbench.settings import Settings
 
 KEY = "sk-planted-0123456789"
-SAID = Reply(["Ang Lee ", "directed it [1]."])
 FIVE = "Which film about number 7 did Ang Lee direct?"
 
 
@@ -141,36 +140,16 @@ def test_what_was_killed_and_resumed_holds_what_came_last(folder, tmp_path):
         patched = forked.run(command, env={**environment(), **told}, cwd=PROJECT, timeout=120)
         assert patched.returncode == 9
         server.answer(Reply(["The second answer [1]."]))
-        with Workbench.open(folder, model(server.url)) as wb:
+        model = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **only("writer")}
+        with Workbench.open(folder, **CORE, **model) as wb:
             [run] = [run for run in wb.runs.list() if run.status == "interrupted"]
             assert run.resume().answer.startswith("The second answer [1]")
             path, expected = wb.export(run.run_id, tmp_path / "killed.zip"), bytes_of(run)
-    with opened(tmp_path / "fresh") as wb:
-        assert bytes_of(wb.replay(wb.import_capsule(path).run_id)) == expected
-
-
-def model(url: str, *roles: str) -> Settings:
-    opened = {"chat_model": "openai:m", "chat_base_url": url, "chat_api_key": KEY, "model_retries": 0}
-    return Settings.load(**CORE, **opened, **only("writer", *roles))
-
-
-def test_a_run_with_a_model_replays_with_its_server_off(folder, tmp_path, monkeypatch):
-    with scripted_server(SAID) as server:
-        settings = model(server.url, *ROLES)
-        with Workbench.open(folder, settings) as wb:
-            run = wb.ask(QUESTION, kb="film")
-            assert run.answer == "Ang Lee directed it [1] (not all in its sources)."
-            path, expected, asked = wb.export(run.run_id, tmp_path / "m.zip"), bytes_of(run), len(server.requests)
-    for secret in (KEY, server.url):
-        with zipfile.ZipFile(path) as archive:
-            assert not [n for n in archive.namelist() if secret.encode() in archive.read(n)]
-    tried = []
-    monkeypatch.setattr(socket.socket, "connect", lambda *a: tried.append(a))
-    with Workbench.open(folder, settings) as wb:
-        assert bytes_of(wb.replay(run.run_id)) == expected
+    with zipfile.ZipFile(path) as archive:
+        kept = b"".join(map(archive.read, archive.namelist()))
+        assert KEY.encode() not in kept and server.url.encode() not in kept
     with opened(tmp_path / "fresh") as wb:  # where no model is configured
         assert bytes_of(wb.replay(wb.import_capsule(path).run_id)) == expected
-    assert not tried and len(server.requests) == asked
 
 
 def test_only_what_has_ended_is_sealed_and_a_cancelled_run_can_be_looked_at(folder, elsewhere, tmp_path):

@@ -21,7 +21,7 @@ from tests import forked
 from tests.films import VOCABULARY
 from tests.parts.agent.test_agent import calls
 from tests.servers import Reply, scripted_server
-from tests.shelves import CORPORA
+from tests.shelves import CORPORA, environment
 from workbench.cli import main
 from workbench.records.document import SCHEMA_FILE
 
@@ -109,16 +109,6 @@ def test_edit_respond_and_reject(cli, tmp_path):
     assert (stopped.exit_code, document(stopped)["stop_reason"]) == (0, "stopped_by_reviewer")
 
 
-def test_runs_are_listed_and_removed(cli):
-    run_id = document(cli("ask", WHEN, "--kb", "film", "--session", "list-me", "--json"))["run_id"]
-    listed = json.loads(cli("runs", "--session", "list-me", "--json").stdout)["runs"]
-    assert [(run["run_id"], run["status"], run["message"]) for run in listed] == [(run_id, "done", WHEN)]
-    assert run_id in cli("runs").stdout
-    assert cli("remove", run_id).exit_code == 0
-    gone = cli("show", run_id)
-    assert gone.exit_code == 1 and f"Unknown run '{run_id}'" in gone.stderr
-
-
 def test_a_question_without_a_session_is_alone_and_its_conversation_can_be_gone_on_with(cli):
     run_id = document(cli("ask", WHEN, "--kb", "film", "--json"))["session_id"]
     alone = cli("ask", "Who directed it?", "--kb", "film")
@@ -128,6 +118,8 @@ def test_a_question_without_a_session_is_alone_and_its_conversation_can_be_gone_
     assert "Ang Lee" in followed.stdout
     assert read in followed.stderr and f"workbench ask QUESTION --session {run_id}" in followed.stderr
     assert read in " ".join(cli("runs").stdout.split()), "in the list too"
+    listed = json.loads(cli("runs", "--session", run_id, "--json").stdout)["runs"]
+    assert [run["message"] for run in listed] == ["Who directed it?", WHEN]
 
 
 def test_errors_are_one_line_or_one_document(cli):
@@ -219,18 +211,12 @@ def test_demo_shows_plan_reflection_and_a_cited_answer(cli, monkeypatch, tmp_pat
     assert [run["status"] for run in again["runs"]] == ["done", "done"]
 
 
-def environment(indexed: Path, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("WORKBENCH_")}
-    settings = {"WORKBENCH_WORKSPACE": str(indexed), "WORKBENCH_EMBEDDING_MODEL": "hashing"}
-    return {**kept, **settings, "PYTHONPATH": str(Path(__file__).parents[1]), **more}
-
-
 @pytest.mark.slow
 def test_ctrl_c_leaves_the_run_resumable(indexed):
     slow = Reply(["The ", "Wedding ", "Banquet ", "was released in 1993 [1]."] * 80, delay_s=0.2)
     with scripted_server(slow, Reply(["In 1993 [1]."])) as server:
         chat = {"WORKBENCH_MODELS__WRITER": "openai:slow", "WORKBENCH_CHAT_BASE_URL": server.url}
-        settings = environment(indexed, **chat)
+        settings = {**environment(), "WORKBENCH_WORKSPACE": str(indexed), **chat}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         asking = forked.Popen([*COMMAND, "ask", WHEN, "--kb", "film", "--stream"], env=settings, **pipes)
         assert asking.stdout.read(3) == b"The"  # the answer has begun
@@ -271,7 +257,8 @@ def test_on_a_terminal_the_person_is_asked(indexed, tmp_path):
         "import json, pathlib, sys; path = pathlib.Path(sys.argv[1]); edits = json.loads(path.read_text('utf-8'))\n"
         "path.write_text(json.dumps(edits | {'query': 'The Wedding Banquet comedy'}))"
     )
-    env = environment(indexed, EDITOR=f"{sys.executable} {editor}", TERM="xterm", COLUMNS="100")
+    own = {"EDITOR": f"{sys.executable} {editor}", "TERM": "xterm", "COLUMNS": "100"}
+    env = {**environment(), "WORKBENCH_WORKSPACE": str(indexed), **own}
     typed = [("> ", "dance\n"), ("> ", "e\n"), ("optional)", "narrower\n"), ("> ", "a\n"), ("optional)", "\n")]
     code, heard = converse(["ask", WHEN, "--kb", "film", "--review", "plan"], typed, env)
     assert code == 0 and "Please type one of a, e, n, r, q." in heard and "version 2" in heard and "1993" in heard

@@ -11,6 +11,7 @@ import unicodedata
 from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -47,22 +48,26 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     corpus = folder / "corpus"
     corpus.mkdir()
-    lines = [
-        {
-            "id": f"d{n} {text}", "type": "Film", "title": f"Banquet {n} {text}", "year": 1990 + n,
-            "directors": [f"Ang Lee {text}"], "genres": ["Comedy"], "aliases": [f"喜宴 {text}"], "licence": text,
-            "overview": f"The banquet of film {n} was released in {1990 + n}. {text} It is a comedy {text}.",
-            "url": "javascript:alert(1)" if n % 2 else f"https://example.org/{n}?q={text}",
-        }
-        for n, text in enumerate(HOSTILE)
-    ]  # fmt: skip
-    jsonl(corpus / "films.jsonl", lines)
+    jsonl(corpus / "films.jsonl", films(*HOSTILE))
     (corpus / "<img src=x onerror=alert(1)> \x1b[31m $x$.md").write_text(f"# {ALL}\n\n{ALL}", encoding="utf-8")
     with Workbench.open(folder / "ws", **HASHING) as wb:
         wb.add_knowledge("film", [corpus])
         prepare(wb)
         ask(wb)
     return folder / "ws"
+
+
+def films(*texts: str) -> list[dict[str, Any]]:
+    """A film for each text, which says it in every field."""
+    return [
+        {
+            "id": f"d{n} {text}", "type": "Film", "title": f"Banquet {n} {text}", "year": 1990 + n,
+            "directors": [f"Ang Lee {text}"], "genres": ["Comedy"], "aliases": [f"喜宴 {text}"], "licence": text,
+            "overview": f"The banquet of film {n} was released in {1990 + n}. {text} It is a comedy {text}.",
+            "url": "javascript:alert(1)" if n % 2 else f"https://example.org/{n}?q={text}",
+        }
+        for n, text in enumerate(texts)
+    ]  # fmt: skip
 
 
 def prepare(wb: Workbench) -> None:

@@ -174,21 +174,6 @@ def test_adding_again_costs_nothing_and_changes_nothing(library, film, tmp_path,
     assert answers(film) == before
 
 
-def test_changes_are_followed_and_an_open_reader_sees_them(library, film, tmp_path):
-    film.search("meaning", "x", 1)
-    write(tmp_path / "films.jsonl", FILMS[1:], ["It is about tea ceremonies.", *TEXTS[2:]])
-    report = library.add("film", [tmp_path / "films.jsonl"])
-    assert (report.added, report.changed, report.deleted, report.unchanged) == (0, 1, 1, 3)
-    assert film.about()["counts"]["documents"] == 4
-    assert film.search("words", "喜宴", 5) == []
-    assert film.search("meaning", "tea ceremonies", 1)[0][0] == "f2#0"
-    assert film.link("喜宴") == []
-    fresh = Library(tmp_path / "fresh", Settings.load(**CORE))
-    fresh.add("film", [tmp_path / "films.jsonl"])
-    assert answers(film) == answers(fresh.get("film"))
-    fresh.close()
-
-
 @pytest.mark.parametrize("stage", ["read", "vectors", "write", "graph", "chroma"])
 def test_an_add_that_is_stopped_by_who_watches_leaves_the_base_as_it_was(library, film, tmp_path, stage):
     before = answers(film)

@@ -104,6 +104,8 @@ def test_a_plan_runs_in_order_fails_by_record_and_is_merged(desk):
     assert {("f", 1, "failed"), ("f", 2, "success"), ("x", 2, "failed")} <= set(attempts)
     assert ends(run)["x"][1] == "ConnectionError: down"
     assert ends(run)["y"] == ("skipped", "x failed") and ends(run)["z"] == ("skipped", "y was skipped")
+    assert "ConnectionError: down" in desk.ask(step("x", tool="broken"), settings={"max_iterations": 1}).answer
+    assert "I answer questions from notes" in desk.wb.ask("Hello!").answer, "why there is no evidence is said"
     counted = run.state["merged"]["statistics"]
     assert (counted["total_steps"], counted["success_rate"]) == (5, 0.4), (
         "an attempt is no step, what fails finds nothing"

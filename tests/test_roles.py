@@ -80,10 +80,11 @@ def test_models_by_role_come_from_the_environment_and_code_wins(monkeypatch) -> 
 def test_every_role_is_asked_and_each_call_is_told(bench, server) -> None:
     server.respond = responder(**GOOD)
     wb = bench()
-    run = wb.ask(QUESTION, kb="notes")
+    run = wb.ask(QUESTION)
     assert run.status == "done" and run.answer.startswith("Mei Lan was born in Jingdezhen [1]")
     calls = run.calls()
-    assert [call["role"] for call in calls] == ["planner", "reflector", "writer", "checker"]
+    roles = ["planner", "reflector", "writer", "checker"]
+    assert [call["role"] for call in calls] == roles, "one base and no history: there is nothing to route or follow"
     assert [role_of(request) for request in server.requests] == [call["role"] for call in calls]
     assert run.plan.metadata["planner"] == "llm" and run.reflections[-1]["signals"]["judge"] == "openai:m"
     for call, request in zip(calls, server.requests, strict=True):
@@ -110,26 +111,6 @@ def test_mixed_runs_and_models_given_as_objects(bench, server) -> None:
         wb.ask(QUESTION, models={"poet": "openai:m"})
     with pytest.raises(SettingsError, match="WORKBENCH_MODELS__WRITER is 'gpt'"):
         wb.ask(QUESTION, models={"writer": "gpt"})
-
-
-def test_a_follow_up_and_the_route_are_asked_where_there_is_a_choice(bench, server, tmp_path) -> None:
-    route: list[Any] = [{"bases": ["notes"], "reason": "kilns"}]
-    server.respond = responder(**GOOD, router=lambda _: route[0])
-    wb = bench(**only("router", "follow_up"))
-    first = wb.ask(QUESTION, session="s")
-    assert not first.calls(), "one knowledge base and no history: there is nothing to ask"
-    other = tmp_path / "other.md"
-    other.write_text("# Boats\n\nA boat floats.\n", encoding="utf-8")
-    wb.add_knowledge("boats", [other])
-    run = wb.ask("And when was it built?", session="s")
-    assert sorted(c["role"] for c in run.calls()) == ["follow_up", "router"], "at once"
-    assert run.query == "When was the east kiln built?"
-    assert (run.state["route_decision"]["method"], run.state["route_decision"]["reason"]) == ("llm", "kilns")
-    route[0] = {"bases": ["secrets"], "reason": "obey me"}
-    run = wb.ask(QUESTION)
-    assert run.state["route_decision"]["method"] == "heuristic"
-    assert "did not route" in run.state["route_decision"]["reason"]
-    assert run.state["kb_prefix"] in ("notes", "boats")
 
 
 def test_no_evidence_and_an_unmet_field_are_never_enough(bench, server, tmp_path) -> None:

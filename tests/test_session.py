@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
@@ -15,24 +14,11 @@ from tests.shelves import CORE, fill, noted, workbench
 from tests.test_models import TEXTS
 from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkbenchError
 from workbench.events import for_client
-from workbench.graphs.reviewers import RuleReviewer
+from workbench.language.support import checked
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.runs.recording import debug_events
 from workbench.session import Workbench
 from workbench.testing import EPOCH, ManualClock
-
-
-def test_a_question_is_answered_with_its_source(wb):
-    run = wb.ask("喜宴哪一年上映？", kb="film")
-    assert run.status == "done" and run.review is None and run.error is None
-    assert "1993" in run.answer and "[1]" in run.answer
-    (first, *_) = run.citations
-    assert first["source"]["title"] == "The Wedding Banquet" and "wikipedia.org" in first["source"]["url"]
-    assert [s.tool for s in run.plan.steps] == ["hybrid_search", "naive_search"]
-    assert [r["node"] for r in run.log][-1] == "persist"
-    assert list(run.to_frame()["step_id"]) == [r["step_id"] for r in run.records]
-    counted = run.state["merged"]["statistics"]
-    assert 0 < counted["used"] <= len(run.evidence) == counted["after_dedup"]
 
 
 def test_pause_at_reflect_and_all_that_can_be_said(wb):
@@ -46,34 +32,12 @@ def test_pause_at_reflect_and_all_that_can_be_said(wb):
     run.edit(next_steps=[more], note="look once more")
     assert run.status == "paused" and run.plan.steps[-1] == more and run.plan.version == 2
     assert any(r["step_id"] == "step_9_mine" and r["status"] == "success" for r in run.records)
+    assert list(run.to_frame()["step_id"]) == [r["step_id"] for r in run.records]
     run.reject()
     assert run.status == "done" and run.state["stop_reason"] == "stopped_by_reviewer" and run.answer
     assert [d["action"] for d in run.decisions] == ["edit", "reject"]
     with pytest.raises(NotPaused, match="is done"):
         run.approve()
-
-
-def test_cancelling_stops_the_tools_and_says_so(wb):
-    began, release = threading.Event(), threading.Event()
-
-    @wb.tools.tool(intents={"qa"})
-    async def endless(query: str) -> list[str]:
-        """Never ends by itself."""
-        began.set()
-        try:
-            await asyncio.sleep(60)
-        finally:
-            release.set()
-        return []
-
-    run = wb.start("喜宴哪一年上映？", kb="film")
-    assert began.wait(30) and run.status == "running"
-    run.cancel()
-    assert release.wait(5), "the tool was cancelled"
-    assert run.status == "cancelled"
-    assert {r["step_id"]: r["status"] for r in run.records if r["tool"] == "endless"}.popitem()[1] == "cancelled"
-    with pytest.raises(RunError, match="was cancelled"):
-        run.resume()
 
 
 def test_a_question_alone_is_alone_and_a_follow_up_is_shown_as_it_was_read(wb):
@@ -95,6 +59,36 @@ def test_a_question_alone_is_alone_and_a_follow_up_is_shown_as_it_was_read(wb):
     alone = [one for one in wb.runs.list() if one.session_id != first.session_id]
     assert [one.query for one in alone] == [follow_up] * 5 and len({one.session_id for one in alone}) == 5
     assert "理解为" in str(run) and not any("理解为" in str(one) or "read as" in repr(one) for one in ends)
+
+
+SOURCES = {1: "kiln\nThe kiln was built in 1993 by Mei Lan.", 2: "glaze\nIt has iron.", 3: "茶馆\n《茶馆》由老舍写成。"}
+SOURCES[4] = "tape\nA replay is exact, call by call:\nIt needs no network."
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("The kiln was built in 1993 [1].", "supported"), ("The kiln was built in 1883 [1].", "unsupported"),
+        ("The kiln was not built in 1993 [1].", "unjudged"), ("The kiln was built in 1993.", "uncited"),
+        ("The kiln was built in 1993 [2].", "unsupported"), ("《茶馆》由老舍写成 [3]。", "supported"),
+        ("A replay is exact, call by call [4].", "supported"), ("《茶馆》不是老舍写成的 [3]。", "unjudged"),
+        ("《茶馆》于1957年由老舍写成 [3]。", "unsupported"),
+    ],
+)  # fmt: skip
+def test_a_statement_is_held_against_what_it_cites(said: str, verdict: str) -> None:
+    [one] = checked(f"{said} The corpus does not say. What was it? These are:", SOURCES)
+    assert one.verdict == verdict, one
+
+
+def test_what_a_tool_of_ones_own_found_on_a_known_thing_answers(wb):
+    @wb.tools.tool(intents={"qa"})
+    def awards(query: str) -> list[str]:
+        """Prizes, from a list of one's own."""
+        return ["《喜宴》获得第 43 届柏林国际电影节最佳影片金熊奖。", "《推手》获得金马奖。"]
+
+    run = wb.ask("《喜宴》得过什么奖？", kb="film")
+    assert "金熊奖" in run.answer.splitlines()[0], "what else is quoted stands behind it, and names its own film"
+    assert "awards" in run.evidence[run.citations[0]["n"] - 1]["metadata"]["tools"]
 
 
 def test_events_reach_a_chat_client_in_order(wb):
@@ -122,16 +116,6 @@ def test_events_reach_a_chat_client_in_order(wb):
     (agent,) = next(e["rag_runs"] for e in debug_events(run) if "rag_runs" in e)
     assert agent["worker_name"] == run.state["route_decision"]["worker_name"]
     assert agent["retrieval_results"] == run.evidence
-
-
-def test_a_reviewer_of_rules_and_recorded_decisions_answer_in_place_of_a_person(wb):
-    ruled = wb.ask("喜宴哪一年上映？", kb="film", review=True, reviewer=RuleReviewer())
-    assert ruled.status == "done" and {d["who"] for d in ruled.decisions} == {"rules"}
-    recorded = [{"point": "plan", "action": "approve"}, {"point": "reflect", "action": "reject", "note": "enough"}]
-    run = wb.ask("喜宴哪一年上映？", kb="film", review=["plan", "reflect"], decisions=recorded)
-    assert run.status == "done" and [d["note"] for d in run.decisions] == ["", "enough"]
-    again = wb.ask("喜宴哪一年上映？", kb="film", review=["plan", "reflect"], decisions=run.decisions[:1])
-    assert again.status == "paused" and again.review["point"] == "reflect"
 
 
 def test_a_question_that_is_refused_costs_the_others_nothing(wb):

@@ -141,6 +141,7 @@ def test_a_run_is_seen_from_another_process(workspace, wb, other):
     run.resume(wait=False)
     assert run.status == "running" and f"process {os.getpid()} on" in run.to_dict()["holder"]
     assert run.cancel().status == "cancelled"
+    assert [r["status"] for r in run.records if r["tool"] == "endless"] == ["cancelled"], "the tool was stopped"
     with pytest.raises(RunError, match="was cancelled"):
         run.resume()
 

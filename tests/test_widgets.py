@@ -26,7 +26,7 @@ from workbench.views.labels import Labels
 from workbench.views.markup import draw
 from workbench.widgets.bench import Bench
 from workbench.widgets.calls import Calls
-from workbench.widgets.form import Fields, Message, form_fields, step_names
+from workbench.widgets.form import Fields, Message, form_fields
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
@@ -376,24 +376,6 @@ def text(review: Review) -> str:
     return " ".join([review.band.html, review.why.html, review.refusal.html, *map(_html, whole(review))])
 
 
-@pytest.mark.parametrize(
-    ("point", "says"),
-    [
-        ("plan", "Approve: run 3 steps"),
-        ("step", "Approve: run 2 steps"),
-        ("reflect", "Approve: answer with this evidence"),
-    ],
-)
-def test_approve_says_what_will_happen_and_is_kept_with_its_note(wb: Workbench, point: str, says: str) -> None:
-    run = wb.ask(COMPARISON, kb="film", review=[point])
-    review = panel(run)
-    assert review.primary.description == says and not review.primary.disabled
-    review.note.value = "looks right"
-    review.primary.click()
-    decision = run.decisions[0]
-    assert (decision["action"], decision["note"], decision["edits"]) == ("approve", "looks right", {})
-
-
 @pytest.mark.parametrize("send", [lambda review: review.send.click(), lambda review: review.submit()])
 def test_respond_opens_a_field_and_sends_its_text(wb: Workbench, send: Callable[[Review], None]) -> None:
     run = wb.ask(COMPARISON, kb="film", review=["plan"])
@@ -406,14 +388,6 @@ def test_respond_opens_a_field_and_sends_its_text(wb: Workbench, send: Callable[
     send(review)  # by its button, or by control and enter
     assert run.decisions[0]["action"] == "respond" and run.decisions[0]["message"] == "only the fathers"
     assert "fathers" in run.query
-
-
-def test_steps_are_named_by_name_and_number_or_by_id() -> None:
-    control = step_names("")
-    control.write(["step_0_naive"])
-    assert control.widget.value == ["naive 0"]
-    control.widget.value = ["naive 0", "step_1_more", "mine"]
-    assert control.read() == ["step_0_naive", "step_1_more", "mine"]
 
 
 def test_problems_of_the_plan_keep_it_from_running(waiting: Run) -> None:

@@ -1,6 +1,5 @@
 """Hostile text on the bench: whatever documents, people, tools and notes say is shown as text, in every view."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.browser.bench_page import BenchPage, newest, until
-from tests.test_hostile import ALL, HASHING, HOSTILE, NAME, STEERING
+from tests.shelves import jsonl
+from tests.test_hostile import ALL, HASHING, HOSTILE, NAME, STEERING, films
 from workbench.session import Workbench
 
 LONG = "word " * 200_000  # 1 MB
@@ -47,21 +47,7 @@ def plain(page: Page) -> None:
 
 
 def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -> None:
-    corpus = tmp_path / "films.jsonl"
-    lines = [
-        {
-            "id": f"d{number} {text}",
-            "type": "Film",
-            "title": f"Banquet {number} {text}",
-            "year": 1990 + number,
-            "directors": [f"Ang Lee {text}"],
-            "genres": ["Comedy"],
-            "overview": f"The banquet of film {number} was released in {1990 + number}. {text} A comedy {text}.",
-            "url": "javascript:alert(1)",
-        }
-        for number, text in enumerate((*HOSTILE, ALL, LONG))
-    ]
-    corpus.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    corpus = jsonl(tmp_path / "films.jsonl", films(*HOSTILE, ALL, LONG))
     (tmp_path / "said").write_text(ALL, encoding="utf-8")
     with Workbench.open(tmp_path / "workspace", **HASHING) as store:
         store.add_knowledge("film", [corpus])

@@ -31,7 +31,6 @@ CELLS = [
 ]
 ERRORS = ("model not found", "Error displaying widget", "Error creating widget")
 UNKEPT = {"autoStartDefault": False, "canStart": False, "shouldStart": False}
-ANSWER = "Eat Drink Man Woman"
 
 
 def test_saved_small_and_read_without_a_kernel(notebook: Callable[..., Any], workspace: Path) -> None:

@@ -372,25 +372,14 @@ async def test_a_reducer_of_ones_own_is_recorded(context, server) -> None:
     draft = await section(live, pieces(20))
     assert draft and asked(server).count("reduce") == 3 and sorted(numbers(draft.text)) == list(range(1, 21))
     live.tape.flush("page")
+    calls, sent = [effect for effect in live.tape.calls() if effect.kind == "model"], len(server.requests)
+    assert len(calls) == len({effect.key for effect in calls}) and {effect.name for effect in calls} == {"writer"}
+    server.respond = lambda _: Reply(status=500)
     again = replace(live, parts={"reducer": nothing}, tape=Tape(live.runs, "r2", "replay", [read(live.runs, "r1")]))
-    assert await section(again, pieces(20)) == draft, "a replay takes it from the tape"
+    assert await section(again, pieces(20)) == draft and len(server.requests) == sent, "a replay asks nobody"
+    writes(server)
     with pytest.raises(WorkbenchError, match="The reducer gave ''"):
         await section(replace(context(), parts={"reducer": nothing}), pieces(20))
-
-
-async def test_a_replay_needs_no_server(context, server) -> None:
-    writes(server)
-    for count in (5, 19, 40):
-        live = context()
-        draft = await section(live, pieces(count))
-        live.tape.flush("page")
-        before = len(server.requests)
-        server.respond = lambda _: Reply(status=500)
-        tape = Tape(live.runs, "r2", "replay", [read(live.runs, "r1")])
-        assert await section(replace(live, tape=tape), pieces(count)) == draft and len(server.requests) == before
-        calls = [effect for effect in live.tape.calls() if effect.kind == "model"]
-        assert len(calls) == len({effect.key for effect in calls}) and {effect.name for effect in calls} == {"writer"}
-        writes(server)
 
 
 async def test_what_a_hostile_model_brings_in_is_taken_out_and_noted(context, server):
