@@ -36,8 +36,7 @@ START_PROCESSES = {"notebooks", "experiments", "two_at_once", "models", "agent",
 START_PROCESSES |= {"storm", "parts", "readme", "inputs", "vectors", "graphs", "http", "mcp", "roles", "every_role"}
 START_PROCESSES |= {"injected", "enrichment", "cli", "compare", "capsule", "hostile", "bench"}
 
-from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
-from tests.films import film_index, opens, server, shared_wb, shelf, wb, workspace  # noqa: E402, F401 - for every test
+from tests.films import calls, film_index, opens, server, shared_wb, shelf, wb, workspace  # noqa: E402, F401 - for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
 
 # `make full` draws many, and `HYPOTHESIS_PROFILE=long pytest tests/test_properties.py` very many.

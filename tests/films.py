@@ -1,10 +1,13 @@
-"""The films of the tests: all of them or a small shelf, indexed once, and lent to each test as its own."""
+"""The films of the tests, indexed once and lent to each test as its own; tools that count their calls or never end."""
 
+import asyncio
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -12,7 +15,7 @@ from filelock import FileLock
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.shelves import CORPORA, jsonl
 from workbench.knowledge.library import Library
-from workbench.plans import parse_condition
+from workbench.plans import Plan, PlanBudget, PlanStep, parse_condition
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.state import Condition
@@ -125,3 +128,36 @@ def small_base(folder: Path, corpus: str) -> Library:
     library = Library(folder / "knowledge", Settings.load(embedding_model="hashing"))
     library.add("base", [CORPORA / f"{corpus}.jsonl"], vocabulary=VOCABULARY)
     return library
+
+
+@pytest.fixture
+def calls(wb) -> Counter[str]:
+    counted = Counter[str]()
+
+    @wb.tools.tool(name="look", description="looks a thing up")
+    async def look(query: str) -> list[dict]:
+        counted[query] += 1
+        return [{"text": f"{query} was looked up.", "metadata": {"title": query, "doc_id": query}}]
+
+    return counted
+
+
+def endless(wb: Workbench) -> None:
+    """A planner that follows the rules but for two words: SLOW searches until it is stopped, FAIL fails."""
+    from workbench.graphs.plan import RulePlanner
+
+    rules, budget = RulePlanner(wb.settings), PlanBudget(timeout_s=600)
+
+    @wb.tools.tool(name="endless", description="never ends by itself")
+    async def search(query: str) -> list[str]:
+        await asyncio.sleep(600)
+        return []
+
+    @wb.register("planner")
+    async def planner(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
+        if "FAIL" in query:
+            raise RuntimeError("this planner fails when it is told to")
+        if "SLOW" in query:
+            step = {"step_id": "slow", "objective": query, "tool": "endless", "tool_input": {"query": query}}
+            return Plan(problem_statement=query, steps=[PlanStep(**step, budget=budget)])
+        return await rules(query, decision, knowledge, tools)

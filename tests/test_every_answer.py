@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.shelves import fill
 from tests.test_models import TEXTS
+from tests.test_retrieval_graph import Desk
 from workbench.errors import InvalidAnswer
 from workbench.plans import Plan, PlanStep
 from workbench.runs.run import Run
@@ -25,20 +26,11 @@ WORDS = ["Ang Lee", "1993", "喜宴", "Memento film", "x" * 2_000, "a\ud800\x00b
 
 @pytest.fixture(scope="module")
 def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    """Three notes, a quick tool and one that fails, and a planner whose steps ask the query."""
+    """Three notes, the tools of a desk, and a planner whose steps ask the query."""
     folder = tmp_path_factory.mktemp("answers")
     with Workbench.open(folder, embedding_model="hashing", rerank_model="none") as opened:
         fill(opened, TEXTS)
-
-        @opened.tools.tool
-        async def found(query: str) -> list[str]:
-            """Finds one thing."""
-            return [f"{query} is a film."]
-
-        @opened.tools.tool
-        async def broken(query: str) -> list[str]:
-            """Always fails."""
-            raise ConnectionError("down")
+        Desk(opened)
 
         @opened.register("planner")
         async def three(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:

@@ -64,13 +64,7 @@ def test_a_cycle_is_named_and_never_ordered(plan: Plan, data: st.DataObject) -> 
         bad.topological_order()
 
 
-def test_plans_too_long_and_values_in_themselves_are_refused() -> None:
-    steps = [
-        PlanStep(step_id=f"s{n}", objective="", tool="naive_search", depends_on=[f"s{n - 1}"] * (n > 0))
-        for n in range(10_000)
-    ]
-    (found,) = Plan(steps=steps).problems()
-    assert "10,000 steps" in found["message"] and found["fix"]
+def test_a_value_in_itself_is_refused() -> None:
     inside: dict = {}
     inside["again"] = inside
     assert "nested deeper" in unkeepable(inside)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked, soak
-from tests.counting import endless
+from tests.films import endless
 from tests.servers import Reply, scripted_server
 from tests.storm import SCENARIOS, Storm
 from workbench.parts.evaluate.answers import ask_all

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked
-from tests.counting import endless
+from tests.films import endless
 from tests.shelves import jsonl, workbench
 from workbench.errors import KnowledgeError, NotPaused, RunError, UnknownKnowledge, WorkbenchError, WorkspaceBusy
 from workbench.knowledge.adding import Addition
