@@ -14,7 +14,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from tests.servers import Reply, ScriptedServer
+from tests.servers import Reply, ScriptedServer, scripted_replies
 from tests.servers.roles import needs, responder, role_of
 from tests.shelves import fill
 from tests.test_models import notes_of
@@ -138,17 +138,10 @@ def test_a_fork_with_one_prompt_changed_makes_no_call_that_does_not_depend_on_it
 
 REFUSAL = {"index": 0, "message": {"role": "assistant", "content": None, "refusal": "I will not."}}
 REFUSED = {"id": "x", "created": 0, "model": "m", "object": "chat.completion", "choices": [REFUSAL]}
-FAILS: dict[str, tuple[Reply, int, str, dict[str, Any]]] = {
-    "429": (Reply(status=429, message=f"slow down, {KEY}"), 3, "429", {}),
-    "429 for an hour": (Reply(status=429, headers={"Retry-After": "3600"}), 1, "429", {}),
-    "500": (Reply(status=500, message=f"oops, {KEY}"), 3, "500", {}),
-    "401": (Reply(status=401, message=f"no: {KEY}"), 1, "WORKBENCH_CHAT_API_KEY", {}),
-    "drop": (Reply(["word "], break_after=0), 3, "broke off", {}),
-    "refusal": (Reply(body=json.dumps(REFUSED).encode()), 1, "refus", {}),
-    "truncation": (Reply(['{"steps": ['], finish="length"), 1, "length", {}),
-    "endless": (Reply(["word "] * 100), 1, "WORKBENCH_CHAT_MAX_CHARACTERS", {"chat_max_characters": 300}),
-    "time-out": (Reply(hang=True), 1, "WORKBENCH_CHAT_TIMEOUT_S", {"chat_timeout_s": 0.3}),
-}
+FAILS = scripted_replies("roles", KEY)
+FAILS["refusal"] = (Reply(body=json.dumps(REFUSED).encode()), {"tries": 1, "words": "refus"})
+FAILS["endless"] = (Reply(["word "] * 100), {"tries": 1, "words": "WORKBENCH_CHAT_MAX_CHARACTERS"})
+FAILS["endless"][1]["settings"] = {"chat_max_characters": 300}
 """What the server does, how often it is asked, what is told, and with which limits; the writer: test_models."""
 SAYS_SO: dict[str, Callable[[Any], Any]] = {
     "router": lambda run: run.state["route_decision"]["reason"],
@@ -170,14 +163,14 @@ PAIRS = [("planner", way) for way in FAILS] + [
 @pytest.mark.parametrize(("role", "way"), PAIRS)
 @pytest.mark.few(5)
 def test_a_server_that_fails_leaves_the_role_to_its_default_and_is_told(role, way, bench, server) -> None:
-    reply, tries, words, limits = FAILS[way]
+    reply, case = FAILS[way]
     server.respond = responder(**{**GOOD, role: other(reply)})
-    run = ask(bench(**limits))
+    run = ask(bench(**case.get("settings", {})))
     assert run.status == "done", run.error
     asked = sum(role_of(request) == role for request in server.requests)
     times = len(run.calls().by_role(role)) or 1
-    assert asked == tries * times, "no more often than the table of docs/explanation/models-that-fail.md says"
-    assert words in json.dumps(SAYS_SO[role](run))
+    assert asked == case["tries"] * times, "no more often than the table of docs/explanation/models-that-fail.md says"
+    assert case["words"] in json.dumps(SAYS_SO[role](run))
     assert KEY not in json.dumps([run.to_dict(), run.calls(), notes_of(run)])
     if role == "checker":
         assert run.state["support"] and not any(one["judge"] for one in run.state["support"]), "the rules checked"

@@ -15,7 +15,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 
 from tests.cases import HERE
-from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_server
+from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_replies, scripted_server
 from tests.shelves import CORE, fill, noted
 from workbench.errors import MissingExtra, ModelError, SettingsError
 from workbench.models import embeddings, rerank
@@ -79,41 +79,29 @@ def no_key_in(folder: Path) -> None:
             assert KEY.encode() not in path.read_bytes(), path
 
 
-BAD = {
-    "torn": (Reply(["Ang ", "Lee ", "directed"], break_after=2), {}, "broke off", "Ang Lee "),
-    "ends without a word": (Reply(["Ang ", "Lee ", "x"], end_after=2), {}, "ended before the answer did", "Ang Lee "),
-    "cut at its length": (Reply(["Ang ", "Lee"], finish="length"), {}, "WORKBENCH_CHAT_MAX_TOKENS", "Ang Lee"),
-    "filtered": (Reply(["Ang "], finish="content_filter"), {}, "content filter", "Ang "),
-    "endless": (Reply(["word "], endless=True), {"chat_max_characters": 300}, "CHAT_MAX_CHARACTERS", "word " * 60),
-    "drip": (Reply(["w"], endless=True, delay_s=0.05), {"chat_answer_s": 0.6}, "after 0.6 s. Raise WORKBENCH", "w"),
-    "huge chunk": (Reply(["x" * 1_000_000]), {}, "longer than 20,000 characters", "x" * 20_000),
-    "hangs": (Reply(hang=True), {"chat_timeout_s": 0.3}, "WORKBENCH_CHAT_TIMEOUT_S", ""),
-    "stalls": (Reply(["Ang ", "Lee"], delay_s=1.0), {"chat_timeout_s": 0.3}, "WORKBENCH_CHAT_TIMEOUT_S", ""),
-    "wrong key": (Reply(status=401, message=f"no: {KEY}"), {}, "Is WORKBENCH_CHAT_API_KEY right", ""),
-    "no such model": (Reply(status=404, message="no model"), {}, "WORKBENCH_CHAT_MODEL names", ""),
-    "500 for ever": (Reply(status=500, message=KEY), {}, "500", ""),
-    "429 for ever": (Reply(status=429, message="slow down"), {}, "429", ""),
-    "429 for an hour": (Reply(status=429, message="later", headers={"Retry-After": "3600"}), {}, "429", ""),
-    "spent": (Reply(status=403, message="billing is not active"), {}, "quota of WORKBENCH", ""),
-    "too long": (Reply(status=400, message="maximum context length is 4"), {}, "WORKBENCH_MERGE_MAX_CHARACTERS", ""),
-    "loading": (Reply(body=b'{"error": "model is loading"}'), {}, "model is loading", ""),
-    "a thought alone": (Reply(["<think>Hmm"]), {}, "thought, and then said nothing", ""),
-    "empty": (Reply(["", " \n"]), {}, "answered with nothing", ""),
-    "refused": (stream(event({"content": None, "refusal": "No."}, "stop")), {}, "answered with nothing", ""),
-    "no events": (stream(), {}, "often ends in /v1", ""),
-    "no choices": (stream(event(None), b"data: [DONE]\n\n"), {}, "ended without an answer", ""),
-    "an error in the stream": (stream(b'data: {"error": {"message": "overloaded"}}\n\n'), {}, "overloaded", ""),
-    "a page": (Reply(body=b"<html>Bad gateway</html>", content_type="text/html"), {}, "often ends in /v1", ""),
-    "no JSON": (stream(b"data: {hello\n\n"), {}, "often ends in /v1", ""),
-    "no UTF-8": (stream(event({"content": "Ang "}), b"data: \xff\xfe\n\n"), {}, "not UTF-8", "Ang "),
-    "endless line": (Reply(body=b"data: " + b"x" * (MOST_BYTES + 10)), {}, "more than 32 MB", ""),
-}
+BAD = scripted_replies("bad", KEY)
+BAD |= {
+    "endless": (
+        Reply(["word "], endless=True),
+        {"settings": {"chat_max_characters": 300}, "words": "CHAT_MAX_CHARACTERS", "partial": "word " * 60},
+    ),
+    "huge chunk": (
+        Reply(["x" * 1_000_000]), {"words": "longer than 20,000 characters", "partial": "x" * 20_000},
+    ),
+    "refused": (stream(event({"content": None, "refusal": "No."}, "stop")), {"words": "answered with nothing"}),
+    "no choices": (stream(event(None), b"data: [DONE]\n\n"), {"words": "ended without an answer"}),
+    "no UTF-8": (
+        stream(event({"content": "Ang "}), b"data: \xff\xfe\n\n"), {"words": "not UTF-8", "partial": "Ang "},
+    ),
+    "endless line": (Reply(body=b"data: " + b"x" * (MOST_BYTES + 10)), {"words": "more than 32 MB"}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.few(7)
 def test_a_bad_answer_fails_clearly_and_the_run_resumes(name, place, server, capfd):
-    reply, settings, words, partial = BAD[name]
+    reply, case = BAD[name]
+    words, partial, settings = case["words"], case.get("partial"), case.get("settings", {})
     server.answer(reply)
     with bench(place, server.url, **settings) as wb:
         run = wb.ask(QUESTION, kb="notes")
@@ -140,17 +128,13 @@ def test_a_bad_answer_fails_clearly_and_the_run_resumes(name, place, server, cap
     assert KEY not in out + err
 
 
-TROUBLES = {
-    "429": Reply(status=429, headers={"Retry-After": "0.4"}),
-    "429 until a date": Reply(status=429, headers={"Retry-After": "Fri, 02 Jan 2026 00:00:00 GMT"}),
-    "502": Reply(status=502, message="oops"),
-    "torn before the first word": Reply(["x"], break_after=0),
-}
+TROUBLES = scripted_replies("troubles")
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_passing_trouble_is_asked_again_and_told(trouble, place, server):
-    server.answer(TROUBLES[trouble], TROUBLES[trouble], GOOD)
+    reply, _ = TROUBLES[trouble]
+    server.answer(reply, reply, GOOD)
     with bench(place, server.url) as wb:
         run = wb.start(QUESTION, kb="notes")
         told = notes_of(run.wait())
@@ -293,14 +277,7 @@ VECTORS = {
     "different lengths": (lambda text: embed(text)[: 3 if "Hands" in text else 4], "different lengths"),
     "empty": (lambda text: [], "empty vectors"),
 }
-REPLIES = {
-    "wrong key": (Reply(status=401, message=f"no: {KEY}"), "WORKBENCH_EMBEDDING_API_KEY"),
-    "no such model": (Reply(status=404, message="no model"), "WORKBENCH_EMBEDDING_MODEL"),
-    "429": (Reply(status=429, message="slow down", headers={"Retry-After": "3600"}), "429"),
-    "hangs": (Reply(hang=True), "WORKBENCH_CHAT_TIMEOUT_S"),
-    "a page": (Reply(body=b"<html>", content_type="text/html"), "often ends in /v1"),
-    "other JSON": (Reply(body=b'{"hello": 1}'), "often ends in /v1"),
-}
+REPLIES = scripted_replies("embedding", KEY)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the client, about the words
@@ -311,9 +288,9 @@ def spoil(embedding_server: ScriptedServer, name: str) -> str:
     if name in VECTORS:
         embedding_server.embed, words = VECTORS[name]
         return words
-    reply, words = REPLIES[name]
+    reply, case = REPLIES[name]
     embedding_server.answer(reply)
-    return words
+    return case["words"]
 
 
 @pytest.mark.parametrize("name", [*VECTORS, *REPLIES])

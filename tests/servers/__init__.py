@@ -7,6 +7,7 @@ from tests.servers.scripted import (
     ScriptedServer,
     closed_port,
     free_port,
+    scripted_replies,
     scripted_server,
     until,
 )  # fmt: skip
@@ -20,5 +21,5 @@ def only(*roles: str) -> dict[str, dict[str, str]]:
 
 __all__ = [
     "DEADLINE_S", "Reply", "ScriptedServer", "closed_port", "free_port", "only", "postgres_server",
-    "scripted_server", "until",
+    "scripted_replies", "scripted_server", "until",
 ]  # fmt: skip

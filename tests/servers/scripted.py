@@ -6,10 +6,13 @@ import select
 import socket
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.cases import HERE
 
 DEADLINE_S = 60.0
 _LOOK_S = 0.02
@@ -33,6 +36,16 @@ class Reply:
     body: bytes | None = None  # these bytes instead of an answer, streamed or not
     content_type: str = "application/json"
     usage: dict[str, int] | None = field(default_factory=lambda: dict(_USAGE))  # the tokens that it says it counted
+
+
+def scripted_replies(table: str, key: str = "") -> dict[str, tuple[Reply, dict[str, Any]]]:
+    """The replies of a table of ``cases/replies.toml`` by name, each with what else its case says."""
+    cases = tomllib.loads((HERE / "replies.toml").read_text("utf-8").replace("{key}", key))[table]
+    replies = {}
+    for name, case in cases.items():
+        reply = Reply(**{one.name: case.pop(one.name) for one in fields(Reply) if one.name in case})
+        replies[name] = (replace(reply, body=reply.body.encode()) if isinstance(reply.body, str) else reply, case)
+    return replies
 
 
 @dataclass

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.films import VOCABULARY
-from tests.servers import Reply, closed_port
+from tests.servers import Reply, closed_port, scripted_replies
 from tests.servers.tmdb import FILMS as KNOWN
 from tests.servers.tmdb import TmdbServer, tmdb_server
 from tests.shelves import jsonl
@@ -138,29 +138,16 @@ def test_a_step_of_a_plan_asks_by_itself_and_the_merge_does_not_ask_again(place,
         assert outside(run) and run.state["merged"]["statistics"]["enrichment"]["found"] == 1
 
 
-WRONG = {
-    "401": ({"search": [Reply(status=401, message="bad")]}, "401 Unauthorized.) Look at the network, "),
-    "404": ({"search": [Reply(status=404)]}, "404 Not Found"),
-    "302": ({"search": [Reply(status=302, headers={"Location": "http://127.0.0.1:9/"})]}, "302 Found"),
-    "429 for an hour": ({"search": [Reply(status=429, headers={"Retry-After": "3600"})]}, "429 Too Many Requests"),
-    "hangs": ({"search": [Reply(hang=True)]}, "within 0.5 s. Raise WORKBENCH_TMDB_TIMEOUT_S"),
-    "drips": ({"search": [Reply([" "], endless=True, delay_s=0.02)]}, "WORKBENCH_TMDB_TIMEOUT_S"),
-    "no JSON": ({"search": [Reply(body=b"<html>")]}, "the answer is no JSON"),
-    "NaN": ({"search": [Reply(body=b'{"results": NaN}')]}, "the answer is no JSON"),
-    "a list": ({"search": [Reply(body=b"[]")]}, "no JSON object"),
-    "very deep": ({"search": [Reply(body=b'{"results":' + b"[" * 100_000)]}, "the answer is no JSON"),
-    "other types": ({"search": [Reply(body=b'{"results": [1, {"id": true, "media_type": "movie"}, null]}')]},
-     "nothing"),
-    "gone since": ({"movie": [Reply(status=404)]}, "knows nothing of the name “Parasite”"),
-    "another film": ({"movie": [Reply(body=b'{"id": 496243, "title": "Paradise"}')]}, "knows nothing of the name"),
-}  # fmt: skip
+WRONG = scripted_replies("tmdb")
+DEEP = Reply(body=b'{"results":' + b"[" * 100_000)
+WRONG["very deep"] = (DEEP, {"at": "search", "words": "the answer is no JSON"})
 
 
 @pytest.mark.parametrize("case", WRONG)
 @pytest.mark.few(6)
 def test_whatever_goes_wrong_is_a_note_and_the_run_ends_well(place, server, case):
-    instead, said = WRONG[case]
-    server.instead = {path: list(replies) for path, replies in instead.items()}
+    reply, told = WRONG[case]
+    server.instead, said = {told["at"]: [reply]}, told["words"]
     patience = 0.5 if "within" in said or "TIMEOUT" in said else 30.0  # a busy machine may need more than it takes
     with bench(place, server.url, tmdb_timeout_s=patience) as wb:
         run = wb.ask(QUESTION, kb="film")
