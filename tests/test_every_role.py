@@ -64,15 +64,9 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path, indexed: Path) -> Path:
-    folder = tmp_path / "w"
-    shutil.copytree(indexed, folder, ignore=shutil.ignore_patterns("knowledge"))
-    (folder / "knowledge").symlink_to(indexed / "knowledge", target_is_directory=True)
-    return folder
-
-
-@pytest.fixture
-def bench(place: Path, server: ScriptedServer, opens: Any) -> Callable[..., Workbench]:
+def bench(tmp_path: Path, indexed: Path, server: ScriptedServer, opens: Any) -> Callable[..., Workbench]:
+    place = Path(shutil.copytree(indexed, tmp_path / "w", ignore=shutil.ignore_patterns("knowledge")))
+    (place / "knowledge").symlink_to(indexed / "knowledge", target_is_directory=True)
     server.respond = responder(**GOOD)
     told = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **CORE}
     return lambda **settings: opens(place, **{**told, **settings})

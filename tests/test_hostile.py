@@ -2,13 +2,8 @@
 
 import json
 import os
-import pty
 import re
-import select
-import subprocess
-import sys
 import unicodedata
-from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,6 +16,7 @@ from tests import forked
 from tests.browser.lab import chromium
 from tests.cases import HERE
 from tests.shelves import jsonl
+from tests.test_cli import converse
 from workbench.cli import main
 from workbench.errors import RunError, WorkbenchError
 from workbench.session import Workbench
@@ -31,7 +27,6 @@ from workbench.widgets.futures import Decisions
 from workbench.widgets.runs import RunTable
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 HASHING = {"embedding_model": "hashing"}
 HOSTILE = tuple(json.loads((HERE / "hostile.json").read_text("utf-8")))
 ALL = " ".join(HOSTILE)
@@ -189,18 +184,10 @@ def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
 
 def test_progress_on_a_terminal_is_text(hostile):
     """What a person at a terminal sees while a run goes on: only rich's own escapes, none of a document's."""
-    main, side = pty.openpty()
-    asked = [*COMMAND, "ask", f"喜宴 {ALL}".replace("\x00", ""), "--kb", "film", "--workspace", str(hostile)]
+    asked = ["ask", f"喜宴 {ALL}".replace("\x00", ""), "--kb", "film", "--workspace", str(hostile)]
     env = {**os.environ, "TERM": "xterm", "WORKBENCH_EMBEDDING_MODEL": "hashing"}
-    process = forked.Popen(asked, stdout=side, stderr=side, stdin=subprocess.DEVNULL, cwd=ROOT, env=env)
-    os.close(side)
-    seen = b""
-    with suppress(OSError):  # the other end is gone
-        while select.select([main], [], [], 120)[0] and (piece := os.read(main, 65536)):
-            seen += piece
-    os.close(main)
-    assert process.wait(60) == 0, seen[-2000:]
-    text = seen.decode("utf-8", "replace")
+    code, text = converse(asked, [], env)
+    assert code == 0, text[-2000:]
     bare = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
     assert not re.search("[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", bare)
 

@@ -42,17 +42,14 @@ PARTS = ("data", "annotations")
 SAID_IN_ENGLISH = {words for key, words in ENGLISH.items() if words != CHINESE[key] and len(words) > 3}
 
 
-@pytest.fixture(params=["en", "zh"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Workbench]]:
-    with Workbench.open(tmp_path / "workspace") as wb:
-        fill(wb, dict(SHELF[request.param]), "1")
-        yield request.param, wb
-
-
+@pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.few(1)
-def test_every_surface_speaks_one_language_and_counts(place: tuple[str, Workbench]) -> None:
-    language, wb = place
-    faults = {line: name for name, shown in surfaces(language, wb) for line in lines(shown) if wrong(line, language)}
+def test_every_surface_speaks_one_language_and_counts(tmp_path: Path, language: str) -> None:
+    with Workbench.open(tmp_path / "workspace") as wb:
+        fill(wb, dict(SHELF[language]), "1")
+        faults = {
+            line: name for name, shown in surfaces(language, wb) for line in lines(shown) if wrong(line, language)
+        }
     assert not faults, "\n".join(f"{name}: {line}" for line, name in faults.items())
 
 

@@ -332,11 +332,6 @@ def wb(shared_wb: Workbench) -> Workbench:
     return shared_wb
 
 
-@pytest.fixture(scope="module")
-def waiting(wb: Workbench) -> Run:
-    return wb.ask(COMPARISON, kb="film", review=["plan"])
-
-
 def panel(run: Run, lang: str = "en", **more: Any) -> Review:
     review = Review(Labels(lang))
     review.show(run.to_dict(), **more)
@@ -390,8 +385,9 @@ def test_respond_opens_a_field_and_sends_its_text(wb: Workbench, send: Callable[
     assert "fathers" in run.query
 
 
-def test_problems_of_the_plan_keep_it_from_running(waiting: Run) -> None:
-    review, run = panel(waiting), waiting
+def test_problems_of_the_plan_keep_it_from_running(wb: Workbench) -> None:
+    run = wb.ask(COMPARISON, kb="film", review=["plan"])
+    review = panel(run)
     problems = [{"step_id": "a", "field": "top_k", "message": "top_k is 0.", "fix": "Give 1 or more."}] * 2
     review.show(run.to_dict(), plan=run.plan.dump(), problems=problems)  # type: ignore[union-attr]
     assert review.primary.disabled and "Approve" in review.primary.description

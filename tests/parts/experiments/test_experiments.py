@@ -648,10 +648,6 @@ def proof(experiment: Experiment, spec: dict[str, Any] | None = None) -> dict[st
     return dict(again.proof(again.variants[0], again.questions[0], 0))
 
 
-def differing(one: dict[str, str], other: dict[str, str]) -> set[str]:
-    return {part for part in one if one[part] != other[part]}
-
-
 def test_whatever_a_cell_depends_on_changes_that_part_of_its_proof_alone(done, monkeypatch):
     assert set(OPTIONS) | NO_LEAK == set(RunOptions.model_fields)
     assert len(PLANTS) + len(SPECS) >= 150
@@ -659,14 +655,16 @@ def test_whatever_a_cell_depends_on_changes_that_part_of_its_proof_alone(done, m
     assert proof(done) == first and done.stale(done.cells()) == {}
     for name, (part, spec) in SPECS.items():
         base = {**LEAK["base"], **spec.get("base", {})}
-        parts = differing(first, proof(done, {**LEAK, **spec, "base": base}))
+        other = proof(done, {**LEAK, **spec, "base": base})
+        parts = {name for name, value in first.items() if value != other[name]}
         if part not in parts or len(parts - {"parameters", "memory"}) > 1:
             missed[name] = parts
     for name, (part, plant) in PLANTS.items():
         with monkeypatch.context() as patch:
             before = proof(done)
             plant(wb, patch)
-            if (parts := differing(before, proof(done))) != {part}:
+            after = proof(done)
+            if (parts := {name for name, value in before.items() if value != after[name]}) != {part}:
                 missed[name] = parts
     assert missed == {}
     assert {"corpus", "memory", "tools", "prompts"} <= set(done.stale(done.cells())), "what stays changed is said"

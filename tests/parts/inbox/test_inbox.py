@@ -10,7 +10,6 @@ import pytest
 from tests.servers import until
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import to_agent_inbox
-from workbench.parts.inbox.widget import Inbox
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.markup import step_name
@@ -36,15 +35,11 @@ def three(wb: Workbench) -> list[Run]:
     return [wb.ask(message, kb="film", review=[point]) for point, message in asked]
 
 
-def rows(box: Inbox) -> list[str]:
-    return list(box.list.picture.rows.values())
-
-
 def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> None:
     wb.ask(QUESTION, kb="film")
     box = wb.inbox(lang="en")
     assert [run.run_id for run in box.waiting] == [run.run_id for run in reversed(three)]
-    newest, step, plan = rows(box)
+    newest, step, plan = box.list.picture.rows.values()
     assert "Zorblax" in newest and "reflect · " in newest and "Approve: run 1 step" in newest
     assert "step · Approve: run 2 steps wedding_banquet 0, eat_drink_man_woman 1" in step
     steps = [step.step_id for step in three[0].plan.steps]
@@ -70,7 +65,7 @@ def test_a_run_is_answered_right_there_and_not_when_it_was_answered_elsewhere(wb
     three[2].reject("from a script")
     box.list.press("approve", three[2].run_id)  # what is shown was answered meanwhile: it is not answered again
     assert [d["action"] for d in three[2].decisions] == ["reject"]
-    assert three[2].run_id not in "".join(rows(box))
+    assert three[2].run_id not in "".join(box.list.picture.rows.values())
 
 
 def test_an_answer_to_another_question_of_the_run_is_never_given(wb: Workbench) -> None:

@@ -22,7 +22,7 @@ from workbench.errors import RunError, WorkbenchError
 from workbench.parts.memory.forgetting import Forgotten, forget, rewrite
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
-from workbench.records.conversations import SqlConversations, SqliteConversations
+from workbench.records.conversations import SqliteConversations
 from workbench.session import Workbench
 
 REMEMBERING = {**CORE, "memory_core": True, "summary_from": 4, "summary_every": 1, "history_window": 2}
@@ -36,11 +36,6 @@ TALKS = {
     "zh": ("我不喜欢紫琥珀电影。", "我喜欢紫琥珀电影。", "关于紫琥珀电影，我说过什么？", "紫琥珀"),
 }
 CAT = "Remember that my cat is called Zqbiscuit."
-
-
-@pytest.fixture
-def store(conversations: SqlConversations) -> MemoryStore:  # noqa: F811
-    return MemoryStore(conversations)
 
 
 def spellings(word: str) -> list[bytes]:
@@ -349,7 +344,8 @@ def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     assert not re.search("<b>", page) and "&lt;b&gt;" in page
 
 
-def test_what_comes_late_or_was_replaced_names_nothing_forgotten(store):
+def test_what_comes_late_or_was_replaced_names_nothing_forgotten(conversations):  # noqa: F811
+    store = MemoryStore(conversations)
     conversation = store.get_or_create_conversation_id("ann", "s")
     ids = [store.append_message(conversation, "user", text) for text in ("zq one", "two", "three")]
     store.save_summary(conversation, "of zq one", 1, message_ids=ids[:1])

@@ -22,22 +22,17 @@ from workbench.parts.memory.reading import read_preferences
 from workbench.parts.memory.recall import by_rules
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
-from workbench.records.conversations import SqlConversations, SqliteConversations
+from workbench.records.conversations import SqliteConversations
 from workbench.runs.recording import debug_events
 from workbench.session import Workbench
 from workbench.settings import Settings
-
-
-@pytest.fixture
-def store(conversations: SqlConversations) -> MemoryStore:  # noqa: F811
-    return MemoryStore(conversations)
-
 
 CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
 CASES = tables("remembering", end="\n")
 
 
-def test_memories_and_exchanges_are_kept_once_seen_and_undone(store):
+def test_memories_and_exchanges_are_kept_once_seen_and_undone(conversations):  # noqa: F811
+    store = MemoryStore(conversations)
     first = store.remember("ann", "preferences", "likes horror", about="horror", polarity="like")
     assert store.remember("ann", "preferences", "other words", key=first) == first, "kept once"
     second = store.remember("ann", "preferences", "no horror", about="horror", polarity="dislike", replaces=[first])

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,11 +33,6 @@ EN, ZH = "The films of Ang Lee: families, food and exile", "李安的电影：�
 def body(text: str) -> str:
     """The sections of a report, without what stands behind them."""
     return re.split(r"\n## (?:References|参考文献)", text)[0]
-
-
-@pytest.fixture
-def shelf(tmp_path: Path) -> Path:
-    return harbour(tmp_path / "harbour")
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +144,8 @@ def test_the_result_has_the_names_of_the_requirement(wb):
     assert "@misc{" in told["response"]
 
 
-def test_a_second_report_takes_over_what_did_not_change_and_says_where_nothing_is_found(wb, shelf):
-    wb.add_knowledge("harbour", [shelf])
+def test_a_second_report_takes_over_what_did_not_change_and_says_where_nothing_is_found(wb, tmp_path):
+    wb.add_knowledge("harbour", [harbour(tmp_path / "harbour")])
     topic = "The harbour: bridge, ferry, fish"
     first, again = (wb.report(topic, kb="harbour").report for _ in range(2))
     assert again.cache_hit and again.text == first.text and again.metrics["sections_written"] == 0
@@ -286,18 +280,17 @@ async def section(context: Context, found: list[RetrievalResult], language: str 
     return await section_by_model(context, QUESTION[language], outline, found, **more)
 
 
-def seen(text: str) -> dict[int, str]:
-    return passages(text.partition("</evidence>")[0])
-
-
 def repeats(text: str) -> dict[str, str]:
     """A writer that says what each passage says, and cites it."""
-    told = [f"{body.strip().splitlines()[-1].rstrip('.。')} [{n}]" for n, body in seen(text).items()]
+    told = [
+        f"{body.strip().splitlines()[-1].rstrip('.。')} [{n}]"
+        for n, body in passages(text.partition("</evidence>")[0]).items()
+    ]
     return {"text": " ".join(f"{one}." for one in told) if re.search("[a-z]{4}", told[0]) else "。".join([*told, ""])}
 
 
 def claims(text: str) -> dict[str, Any]:
-    told = [(n, body.strip().splitlines()[-1]) for n, body in seen(text).items()]
+    told = [(n, body.strip().splitlines()[-1]) for n, body in passages(text.partition("</evidence>")[0]).items()]
     return {"claims": [{"text": said, "ids": [n], "entities": [f"Kiln {n}"]} for n, said in told]}
 
 
