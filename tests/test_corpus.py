@@ -6,6 +6,7 @@ ways, is a problem.
 
 import io
 import json
+import os
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -235,14 +236,21 @@ def test_every_file_that_is_not_taken_is_listed_and_many_alike_are_one_line(tmp_
     (tmp_path / "private.txt").write_text("zqprivate")
     (corpus / "out.txt").symlink_to(tmp_path / "private.txt")
     (corpus / "good.md").write_text("Read.")
-    (corpus / "same.md").symlink_to(corpus / "good.md")
+    links = {"same.md": corpus / "good.md", "zero.txt": "/dev/zero", "no.txt": "nowhere", "loop.txt": "loop.txt"}
+    for link, place in links.items():
+        (corpus / link).symlink_to(place)
+    os.mkfifo(corpus / "pipe.txt")
+    (corpus / "quote.csv").write_bytes(b'id,text\n1,one\n2,"open\n3,three\n4,"x" y\n5,five\n')
     written(corpus / "sub" / "good.md", "Another.")
     loaded = load([corpus])
     reasons = {Path(problem["file"]).name: problem["reason"] for problem in loaded.problems}
-    found = {"good.md": "Read.", "latin.txt": "Café au lait", "sub/good.md": "Another."}
-    assert {document.doc_id: document.text for document in loaded.documents} == found and len(reasons) == 307
+    found = {"good.md": "Read.", "latin.txt": "Café au lait", "sub/good.md": "Another.", "1": "one"}
+    found |= {"3": "three", "4": '"x" y', "5": "five"}  # no good row is swallowed
+    assert {document.doc_id: document.text for document in loaded.documents} == found and len(reasons) == 312
     said = {"000.png": ".png", "Makefile": "Makefile", ".git": "hidden", ".secret.md": "hidden", "empty.md": "empty"}
     said |= {"picture.md": "picture", "there": "link to a folder", "out.txt": "out of the folder"}
+    said |= {"zero.txt": "link out", "no.txt": "to nothing", "loop.txt": "to nothing"}
+    said |= {"pipe.txt": "a pipe", "quote.csv": "not CSV"}
     assert {name for name, why in said.items() if why in reasons[name]} == set(said)
 
     done = CliRunner().invoke(main, ["kb", "add", "notes", str(corpus), "--workspace", str(tmp_path / "w")])

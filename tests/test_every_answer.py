@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shelves import fill
@@ -206,9 +206,7 @@ def ended(run: Run) -> None:
             assert "down" in record["error"]
 
 
-@settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_any_answers_in_any_order(wb: Workbench, data: st.DataObject) -> None:
     points = data.draw(st.sampled_from([True, ["plan"], ["step"], ["reflect"], ["plan", "reflect"]]))

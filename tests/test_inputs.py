@@ -318,21 +318,6 @@ def test_a_line_of_a_gigabyte_is_passed_over_in_little_memory(tmp_path: Path) ->
     assert int(megabytes) < 400
 
 
-def test_a_folder_with_pipes_loops_links_to_nothing_and_open_quotes_is_read(tmp_path: Path) -> None:
-    (folder := tmp_path / "corpus").mkdir()
-    (folder / "good.txt").write_text("kept")
-    (folder / "quote.csv").write_bytes(b'id,text\n1,one\n2,"open\n3,three\n4,"x" y\n5,five\n')
-    os.mkfifo(folder / "pipe.txt")
-    (folder / "zero.txt").symlink_to("/dev/zero")
-    (folder / "nothing.txt").symlink_to("nowhere")
-    (folder / "loop.txt").symlink_to("loop.txt")
-    (folder / "up").symlink_to(folder)
-    loaded = load([folder])
-    assert [d.doc_id for d in loaded.documents] == ["good.txt", "1", "3", "4", "5"], "no good row is swallowed"
-    bad = {"pipe.txt", "zero.txt", "nothing.txt", "loop.txt", "up", "quote.csv"}
-    assert {Path(problem["file"]).name for problem in loaded.problems} == bad
-
-
 @pytest.mark.parametrize("one", ["喜宴和", "《", "e\u0301", "films directed by Ang Lee after 1990 or "])
 @pytest.mark.few(2)
 def test_the_longest_question_is_answered_in_seconds_and_a_longer_one_refused(place: Place, one: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parts.memory.test_forgetting import holders
@@ -28,7 +28,6 @@ from workbench.records.conversations import SqliteConversations
 from workbench.session import Workbench
 from workbench.settings import Settings
 
-_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 USERS, SESSIONS = ("ann", "bob", "cai"), ("x", "y")
 MARK = re.compile(r"zq(ann|bob|cai)(x|y)(h?)(\d+)q")
 WHO = st.tuples(st.sampled_from(USERS), st.sampled_from(SESSIONS))
@@ -89,7 +88,7 @@ DONE = st.tuples(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=20)
 @given(steps=st.lists(DONE, min_size=10, max_size=40), scope=st.sampled_from(["conversation", "user"]))
 def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope):
     store, said = fresh(), Said()
@@ -173,7 +172,7 @@ def forgotten(wb: Workbench, said: Said, what: str, who: str, session: str) -> N
 
 
 @pytest.mark.full
-@settings(max_examples=6, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=6)
 @given(acts=st.lists(ACTS, min_size=4, max_size=12), scope=st.sampled_from(["conversation", "user"]))
 def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn, acts, scope):
     said = Said()

@@ -360,19 +360,17 @@ def test_many_who_ask_at_once_do_not_take_each_other_for_the_owner(tmp_path):
     dead = Lease(tmp_path)
     dead._lock.release()  # as the kernel does when the process dies: its files stay
     (tmp_path / f"{dead.owner}.lock").touch()
-    asking, said = [Lease(tmp_path / "of-others") for _ in range(6)], list[bool]()
+    asking = [Lease(tmp_path / "of-others") for _ in range(6)]
     for lease in asking:
         lease.folder = tmp_path
 
     def ask(lease):
-        said.extend(lease.alive(dead.owner) for _ in range(300))
+        barrier.wait()
+        return any(lease.alive(dead.owner) for _ in range(300))
 
-    threads = [threading.Thread(target=ask, args=(lease,)) for lease in asking]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(said) == 1800 and not any(said)
+    barrier = threading.Barrier(6)
+    with ThreadPoolExecutor(6) as pool:
+        assert not any(pool.map(ask, asking))
 
 
 @pytest.mark.parametrize(("made", "said"), [(True, "is read-only"), (False, "cannot be opened")])

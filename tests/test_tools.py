@@ -6,8 +6,7 @@ import datetime
 import decimal
 import json
 import math
-import os
-import signal
+import multiprocessing
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -390,23 +389,17 @@ def test_a_part_that_ends_the_process_fails_its_run_alone(wb) -> None:
 
 
 def _in_child(work: Any) -> str:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
+    mine, theirs = multiprocessing.Pipe()
+
+    def tell() -> None:
         try:
-            told = repr(work())
+            theirs.send(repr(work()))
         except BaseException as error:
-            told = f"{type(error).__name__}: {error}"
-        os.write(writing, told.encode())
-        os._exit(0)
-    os.close(writing)
-    signal.alarm(30)
-    try:
-        with os.fdopen(reading) as pipe:
-            return pipe.read()
-    finally:
-        signal.alarm(0)
-        os.waitpid(child, 0)
+            theirs.send(f"{type(error).__name__}: {error}")
+
+    multiprocessing.get_context("fork").Process(target=tell, daemon=True).start()
+    assert mine.poll(30)
+    return mine.recv()
 
 
 def test_a_forked_process_is_refused_with_the_fix(wb) -> None:

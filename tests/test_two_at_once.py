@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -201,21 +202,18 @@ def test_one_answer_counts_when_two_processes_give_one(workspace, wb, other, rou
 def test_one_answer_counts_when_two_threads_give_one(wb, rounds):
     for _ in range(rounds):
         run = wb.ask(QUESTION, kb="film", review="reflect", session=str(time.monotonic_ns()))
-        barrier, said = threading.Barrier(4), list[str]()
+        barrier = threading.Barrier(4)
 
-        def answer(number: int, run=run, barrier=barrier, said=said) -> None:
+        def answer(number: int, run=run, barrier=barrier) -> str:
             barrier.wait()
             try:
-                said.append(wb.run(run.run_id).approve(f"answer {number}").status)
+                return wb.run(run.run_id).approve(f"answer {number}").status
             except (NotPaused, WorkspaceBusy) as refused:
-                said.append(type(refused).__name__)
+                return type(refused).__name__
 
-        threads = [threading.Thread(target=answer, args=(n,)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert Counter(said)["done"] == 1, said
+        with ThreadPoolExecutor(4) as pool:
+            said = [*pool.map(answer, range(4))]
+        assert said.count("done") == 1, said
         assert len(run.decisions) == 1 and Counter(entry["node"] for entry in run.log)["generate"] == 1
 
 
@@ -281,11 +279,8 @@ def test_two_sessions_and_two_runs_or_processes_in_one_keep_their_order(wb, othe
     one, two = other(), other()
     for them, mine in ((one, "A"), (two, "B")):
         them.tell("say", mine, count)
-    shared = [threading.Thread(target=lambda n=n: wb.ask(f"shared {n} hello", session="S")) for n in range(count)]
-    for thread in shared:
-        thread.start()
-    for thread in shared:
-        thread.join()
+    with ThreadPoolExecutor(count) as pool:
+        [*pool.map(lambda n: wb.ask(f"shared {n} hello", session="S"), range(count))]
     for them in (one, two):
         assert len(them.heard()) == count
     store = find_store(wb)

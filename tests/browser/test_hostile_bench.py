@@ -21,16 +21,9 @@ wb = Workbench.open("workspace", embedding_model="hashing")
 async def failing(query: str) -> list[str]:
     raise ValueError(open("said").read())
 """
-# What no text may bring into the page, and what stands wider than the bench.
+# What no text may bring into the page.
 FOREIGN = "script, iframe, object, embed, img, link, form, a[href^='javascript'], [onerror], [onload], [onmouseover]"
-WIDER = """() => [...document.querySelectorAll('.wb-root')].flatMap(root => {
-    const right = root.getBoundingClientRect().right + 1;
-    const clipped = (e) => e.closest('[data-scroll]') || getComputedStyle(e).overflowX !== 'visible';
-    const hidden = (e) => { for (; e && e !== root; e = e.parentElement) if (clipped(e)) return true; return false; };
-    return [...root.querySelectorAll('*')].filter(e => e.checkVisibility() && !hidden(e)
-        && e.getBoundingClientRect().right > right).map(
-            e => `${e.tagName} ${e.className}: ${e.innerText?.slice(0, 60)}`)
-})"""
+WIDER = Path(__file__).with_name("wider.js").read_text("utf-8")
 
 
 TEXTS = """() => [...document.querySelectorAll('.wb-root, .wb-static')].flatMap(root => [root.textContent,
