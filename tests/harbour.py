@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tests.servers import Reply
 from tests.servers.roles import passages
-from tests.servers.scripted import Reply
 from workbench.records.prompts import Prompts
 
 TOPIC = "The harbour: bridge, lighthouse, ferry, fish"

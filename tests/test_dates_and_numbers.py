@@ -22,13 +22,8 @@ from workbench.text import amount
 
 TODAY = "2026-11-25"
 CASES = tables("dates_and_numbers")
-VALUES: list[tuple[object, tuple[float, str] | None]] = [
-    ("1,200", (1200.0, "")), ("12,000", (12000.0, "")), ("1.200,50 €", (1200.5, "€")), ("1 200", (1200.0, "")),
-    ("1'200 CHF", (1200.0, "CHF")), ("(300)", (-300.0, "")), ("−5", (-5.0, "")), ("~3.5k", (3500.0, "")),
-    ("35 万元", (350000.0, "元")), ("2 億", (2e8, "")), ("98.5%", (98.5, "%")), ("8/10", (8.0, "/10")), (7, (7.0, "")),
-    ("03/04/2024", None), ("17.06.2024", None), ("v2.0", None), ("(300", None), ("3-5", None),
-    (True, None), (None, None),
-]  # fmt: skip
+VALUES: list[tuple[Any, Any]] = [(7, (7.0, "")), (True, None), (None, None)]
+VALUES += [(value, (float(number), unit) if number else None) for value, number, unit in CASES["typed"]]
 
 READ = [
     (kind, row[0], row[1] if len(row) == 3 else row[0], row[-1], unclear)

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from tests.servers import Reply, ScriptedServer, only
+from tests.servers import Reply, ScriptedServer, only, scripted_server
 from tests.servers.roles import needs, responder, role_of
-from tests.servers.scripted import scripted_server
 from tests.shelves import jsonl, noted
 from workbench.errors import SettingsError
 from workbench.records.prompts import NAMES, Prompts, fenced, slots

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests import forked, handmade
-from tests.servers import postgres_server
+from tests.servers.postgres import postgres_server
 from workbench.errors import SettingsError, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.records.conversations import VERSION, SqlConversations, SqliteConversations, _dsn, open_conversations
 from workbench.records.document import SCHEMA_FILE, schema_text

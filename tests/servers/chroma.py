@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from tests import forked
-from tests.servers.scripted import free_port
+from tests.servers import free_port
 
 PATIENCE_S = 60
 

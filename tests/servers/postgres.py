@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 
-from tests.servers.scripted import free_port
+from tests.servers import free_port
 
 
 def _postgres_bin() -> pathlib.Path | None:

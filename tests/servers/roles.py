@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tests.servers.scripted import Reply
+from tests.servers import Reply
 from workbench.records.prompts import Prompts
 
 Says = Callable[[str], Any]

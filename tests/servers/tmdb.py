@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.servers.scripted import Reply, ScriptedServer, scripted_server
+from tests.servers import Reply, ScriptedServer, scripted_server
 
 _TOLD = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 FILMS, PEOPLE, IN_CHINESE = _TOLD["films"], _TOLD["people"], _TOLD["in_chinese"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers.scripted import Reply
+from tests.servers import Reply
 from workbench.errors import ModelError, RunError, UnknownTool
 from workbench.session import Workbench
 

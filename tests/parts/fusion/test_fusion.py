@@ -251,20 +251,9 @@ def test_at_the_terminal(workspace):
     assert wrong.returncode == 1 and "percentile" in wrong.stderr
 
 
-def fact(number: int, text: str, begun: str | None = None, ended: str | None = None) -> dict:
-    """As ``FactResult`` of graph_service (graphiti-core 0.29.3) has it."""
-    ends = {"source_node_uuid": "a", "target_node_uuid": "b", "episodes": []}
-    dates = {"valid_at": begun, "invalid_at": ended, "created_at": "2024-05-01T00:00:00Z", "expired_at": None}
-    return {"uuid": f"u{number}", "name": "WORKS_AT", "fact": text, **dates, **ends}
-
-
-FACTS = [
-    fact(1, "Mei Lan works at the east kiln.", "1999-01-01T00:00:00Z", "2005-01-01T00:00:00Z"),
-    fact(2, "Mei Lan works at the west kiln.", "2005-01-01T00:00:00+00:00"),
-]
-
-
-FOUND = json.dumps({"facts": FACTS}).encode()
+FOUND = (HERE / "facts.json").read_bytes()
+FACTS = json.loads(FOUND)["facts"]
+"""As ``FactResult`` of graph_service (graphiti-core 0.29.3) has them."""
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import tables
 from tests.harbour import harbour
 from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import passages, responder, role_of
@@ -83,21 +84,7 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     assert "## Values that differ\n\n- Pushing Hands: field year 1992 [" in run.report.text
 
 
-@pytest.mark.parametrize(
-    ("topic", "said", "field"),
-    [
-        (
-            "Compare The Ice Storm and Brokeback Mountain: director and plot",
-            "The Ice Storm and Brokeback Mountain: genre Drama; country United States; director Ang Lee [1][2].",
-            "- The Ice Storm: director Ang Lee [",
-        ),
-        (
-            "比较《卧虎藏龙》和《断背山》：导演、情节",
-            "《卧虎藏龙》、《断背山》：导演 李安 [1][2]。",
-            "- 《卧虎藏龙》：导演 李安 [",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("topic", "said", "field"), tables("report/styles", end="\n")["comparisons"])
 def test_a_comparison_opens_with_a_table_of_fields_and_is_on_nothing_else(shared_wb, topic, said, field):
     report = shared_wb.report(topic, kb="film", cached=False).report
     opening, first = report.chapters[0]["text"], report.sections[0]

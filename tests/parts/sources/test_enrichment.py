@@ -11,28 +11,22 @@ from tests.films import VOCABULARY
 from tests.servers import Reply, closed_port, scripted_replies
 from tests.servers.tmdb import FILMS as KNOWN
 from tests.servers.tmdb import TmdbServer, tmdb_server
-from tests.shelves import jsonl
+from tests.shelves import CORPORA
 from workbench.futures.replay import full_document
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import canonical
 from workbench.session import Workbench
 
 TOKEN = "eyJhbGciOi-planted-token-0123456789abcdefghij"
-FILMS = [
-    {"id": "m1", "title": "The Wedding Banquet", "aliases": ["喜宴"], "year": 1993, "directors": ["Ang Lee"]},
-    {"id": "m2", "title": "Pushing Hands", "aliases": ["推手"], "year": 1991, "directors": ["Ang Lee"]},
-    {"id": "m3", "title": "Memento", "year": 2000, "directors": ["Christopher Nolan"]},
-]
 QUESTION = "Who directed Parasite?"
 
 
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("films")
-    rows = [{**f, "type": "Film", "text": f"{f['title']} is a {f['year']} film by {f['directors'][0]}."} for f in FILMS]
     (folder / "notes.md").write_text("# Boats\n\nA boat floats on the water.\n", encoding="utf-8")
     with Workbench.open(folder, embedding_model="hashing", rerank_model="none") as wb:
-        wb.add_knowledge("film", [jsonl(folder / "films.jsonl", rows)], vocabulary=VOCABULARY)
+        wb.add_knowledge("film", [CORPORA / "known_films.jsonl"], vocabulary=VOCABULARY)
         wb.add_knowledge("boats", [folder / "notes.md"])
     return folder
 
