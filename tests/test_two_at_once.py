@@ -140,6 +140,7 @@ def test_a_run_is_seen_from_another_process(workspace, wb, other):
     assert paused.approve().status == "done"
     endless(wb)
     run.resume(wait=False)
+    next(event for event in run.events() if "retrieval_step_start" in event)
     assert run.status == "running" and f"process {os.getpid()} on" in run.to_dict()["holder"]
     assert run.cancel().status == "cancelled"
     assert [r["status"] for r in run.records if r["tool"] == "endless"] == ["cancelled"], "the tool was stopped"
