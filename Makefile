@@ -97,7 +97,7 @@ check: lint types ## the inner loop, under a minute: lint, types, imports, budge
 
 .PHONY: house
 house: $(ENV_READY) ## measure the rooms, and draw docs/architecture.md from the code again
-	@$(BIN)/python -m tests.house --write
+	@$(BIN)/python -m experiments.house --write
 
 .PHONY: lint
 lint: $(ENV_READY) ## style, layout and the direction of imports

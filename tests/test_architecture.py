@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import workbench
-from tests import house
+from experiments import house
 from workbench.settings import all_settings
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -93,7 +93,7 @@ def test_every_import_is_declared_and_every_declaration_used(project: Path, pypr
             if name not in allowed and BROUGHT_ALONG.get(name) not in allowed and "opentelemetry-" not in name
         }
         assert not strangers, f"imported and not declared in pyproject.toml: {strangers}"
-    used = set(imported(project / "workbench")) | set(imported(project / "tests"))
+    used = {name for folder in ("workbench", "tests", "experiments") for name in imported(project / folder)}
     unused = set(declared(pyproject, *pyproject["project"]["optional-dependencies"])) - used - set(USED_WITHOUT_IMPORT)
     assert not unused, f"declared and never imported: {sorted(unused)}; take it out, or say here what it is for"
 

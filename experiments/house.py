@@ -1,4 +1,4 @@
-"""The house, measured and drawn from the code: ``python -m tests.house`` prints it, ``--write`` draws the page anew.
+"""Measure the house and draw it from the code: ``python -m experiments.house``; ``--write`` draws the page.
 
 A room is a folder or a module of the first floor. Tokens are Python's own, without comments and layout; a docstring
 counts as one. The budget of the whole stands in pyproject.toml under ``[tool.house]``.
@@ -53,14 +53,20 @@ def settings() -> dict:
 
 def floors() -> list[list[str]]:
     """The floors from the street down, as the import contract has them."""
-    [layers] = [c["layers"] for c in settings()["tool"]["importlinter"]["contracts"] if c["type"] == "layers"]
+    [layers] = [
+        c["layers"]
+        for c in settings()["tool"]["importlinter"]["contracts"]
+        if c["type"] == "layers"
+    ]
     return [[room.strip() for room in floor.split("|")] for floor in layers]
 
 
 @cache
 def sentences() -> dict[str, str]:
     """Room -> its sentence in the package's docstring."""
-    told = ast.get_docstring(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))) or ""
+    told = (
+        ast.get_docstring(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))) or ""
+    )
     return {m[1]: m[3] for m in re.finditer(r"^ {4}(\w+)(/|\.py) +(.+)$", told, re.M)}
 
 
@@ -72,10 +78,14 @@ def arrows() -> Counter[tuple[str, str]]:
     counted: Counter[tuple[str, str]] = Counter()
     for importer in graph.modules:
         seen = {
-            imported.split(".")[1] for imported in graph.find_modules_directly_imported_by(importer) if "." in imported
+            imported.split(".")[1]
+            for imported in graph.find_modules_directly_imported_by(importer)
+            if "." in imported
         }
         if "." in importer:
-            counted.update((importer.split(".")[1], room) for room in seen if room != importer.split(".")[1])
+            counted.update(
+                (importer.split(".")[1], room) for room in seen if room != importer.split(".")[1]
+            )
     return counted
 
 
@@ -100,12 +110,17 @@ def walked() -> str:
     from workbench.graphs.retrieval import build_retrieval
 
     rows = ["| node | file |", "| --- | --- |"]
-    for name, graph in (("conversation", build_conversation()), ("retrieval", build_retrieval().compile())):
+    for name, graph in (
+        ("conversation", build_conversation()),
+        ("retrieval", build_retrieval().compile()),
+    ):
         for node, held in graph.builder.nodes.items():
             runnable = held.runnable
             if not isinstance(runnable, CompiledStateGraph):
                 function = inspect.unwrap(getattr(runnable, "afunc", None) or runnable.func)
-                rows.append(f"| {name}: {node} | `{Path(inspect.getfile(function)).relative_to(PROJECT)}` |")
+                rows.append(
+                    f"| {name}: {node} | `{Path(inspect.getfile(function)).relative_to(PROJECT)}` |"
+                )
     drawing = build_conversation().get_graph(xray=True).draw_mermaid().strip()
     return "\n".join(["```mermaid", drawing, "```", "", *rows])
 
@@ -114,7 +129,10 @@ def table() -> str:
     """Return a row per room: what it is, and its tokens in thousands."""
     counts = measured()
     rows = ["| room | what it is | tokens, thousands |", "| --- | --- | ---: |"]
-    rows += [f"| `{room}` | {sentence} | {counts[room] / 1000:.0f} |" for room, sentence in sentences().items()]
+    rows += [
+        f"| `{room}` | {sentence} | {counts[room] / 1000:.0f} |"
+        for room, sentence in sentences().items()
+    ]
     return "\n".join([*rows, f"| all | | {sum(counts.values()) / 1000:.0f} |"])
 
 
@@ -123,7 +141,10 @@ def page(text: str) -> str:
     made = {"rooms": drawn(), "message": walked(), "table": table()}
     for name, part in made.items():
         text = re.sub(
-            rf"(<!-- made: {name} -->\n).*?(\n<!-- end -->)", lambda m, p=part: m[1] + p + m[2], text, flags=re.S
+            rf"(<!-- made: {name} -->\n).*?(\n<!-- end -->)",
+            lambda m, p=part: m[1] + p + m[2],
+            text,
+            flags=re.S,
         )
     return text
 
@@ -135,4 +156,6 @@ if __name__ == "__main__":
     for name, paths in files().items():
         print(f"{name:12} {len(paths):4} files {counts[name]:7,} tokens")
     budget = settings()["tool"]["house"]["tokens"]
-    print(f"{'all':12} {sum(map(len, files().values())):4} files {sum(counts.values()):7,} of {budget:,} tokens")
+    print(
+        f"{'all':12} {sum(map(len, files().values())):4} files {sum(counts.values()):7,} of {budget:,} tokens"
+    )
