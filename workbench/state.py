@@ -189,6 +189,7 @@ class Question(TypedDict):
         date_asked: the ISO date as of which it asks ("as of 2003", 截至2003年), or "".
         understood: how it was read, one sentence per part, in the language of the question.
         not_applied: conditions it states that no typed field can hold; they are searched as words.
+        preferences: id of a memory -> how the conditions that it adds are read.
     """
 
     text: str
@@ -206,6 +207,7 @@ class Question(TypedDict):
     date_asked: str
     understood: list[str]
     not_applied: list[str]
+    preferences: NotRequired[dict[str, list[str]]]
 
 
 class ExtractedEntities(TypedDict):
@@ -561,7 +563,8 @@ class Remembered(TypedDict):
     """One recalled entry: whether it is in the prompt, how long it is, or why it was left out.
 
     ``part`` is ``core``, ``summary``, ``episode`` or ``history``; ``id`` that of a memory, an episode or a message;
-    ``author`` noted it, and ``message_id`` says it, where there are such.
+    ``author`` noted it (of a message: ``user`` or ``assistant``), and ``message_id`` says it, where there are such.
+    ``content`` is the text without what a prompt puts before it.
     """
 
     part: str
@@ -574,6 +577,7 @@ class Remembered(TypedDict):
     score: float
     author: str
     message_id: str
+    content: str
 
 
 class RetrievalState(TypedDict, total=False):

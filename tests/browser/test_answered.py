@@ -1,6 +1,7 @@
 """What a person does with an answer on the bench: its evidence, calls, memory and report, and a verdict."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,20 @@ def test_evidence_is_sorted_labelled_and_struck_out(notebook, workspace):
     assert {**graph.bounding_box(), "y": 0} == {**size, "y": 0}, "what is read below it leaves the graph as large"
     nb.page.get_by_label("Find a name or a kind").fill("ang lee")
     expect(nb.page.locator(".wb-entity:not(.wb-off)")).to_have_count(1)
+    nb.page.keyboard.press("Enter")
+    expect(nb.page.locator(".wb-entity:focus")).to_have_attribute("aria-label", "Ang Lee")
+    expect(nb.page.locator(".wb-relation-words.wb-lit:visible").first).to_contain_text("directed by")
+    nb.page.keyboard.press("Enter")
+    nb.page.get_by_label("Find a name or a kind").fill("")
+    shown = nb.page.locator(".wb-entity").count()
+    bench.press("Show neighbours")
+    expect(nb.page.locator(".wb-entity")).not_to_have_count(shown)
+    bench.press("Hide neighbours")
+    expect(nb.page.locator(".wb-entity")).to_have_count(shown)
+    bench.press("Zoom in")
+    expect(graph).not_to_have_attribute("viewBox", re.compile("^0 0 "))
+    bench.press("Fit to the window")
+    expect(graph).to_have_attribute("viewBox", re.compile("^0 0 "))
 
 
 def test_a_reply_is_edited_and_the_fork_answers_with_it(notebook: Callable[..., Any], workspace: object) -> None:
@@ -143,7 +158,9 @@ def test_memory_is_seen_corrected_and_switched_off(notebook: Callable[..., Any],
     summary = panel.locator(".wb-mem > summary", has_text=title)
     summary.focus()
     page.keyboard.press("Enter")
-    expect(panel.locator(".wb-mem-rows")).to_contain_text("I don't like horror" if lang == "en" else "我不喜欢恐怖片")
+    expect(panel.locator(".wb-mem-rows").first).to_contain_text(
+        "I don't like horror" if lang == "en" else "我不喜欢恐怖片"
+    )
     for width, dark in ((1460, False), (1000, True), (320, False)):
         nb.theme(dark=dark)
         nb.resize(width, 2600)

@@ -10,7 +10,7 @@ import asyncio
 import json
 import queue
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -34,7 +34,7 @@ from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
-from workbench.views.knowledge import MENTION, Around
+from workbench.views.knowledge import MENTION, Around, ends
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.timeline import when
@@ -208,17 +208,19 @@ class Run(Recording):
         walk = walked(_drawable(), self.log, self.status, next_nodes, passed)
         return draw_graph(walk, self.query, self._language)
 
-    def knowledge(self, nearby: bool = False) -> Drawing:
+    def knowledge(self, nearby: bool | Collection[str] = False) -> Drawing:
         """Draw what the answer names and cites in the knowledge base; with ``nearby`` what relates to that too.
 
-        Without an answer it is around what was found.
+        ``nearby`` may also be ids of entities: only their neighbours are shown. Without an answer it is around what was
+        found.
         """
-        graph = self._neighbourhood()
+        chosen = () if isinstance(nearby, bool) else nearby
+        graph = self._neighbourhood(chosen)
         text = self.answer if self.citations else ""
-        shown = graph.core() if text and not nearby else graph
+        shown = graph.core(chosen) if text and nearby is not True else graph
         return draw_knowledge(shown, self._language, text)
 
-    def _neighbourhood(self) -> Around:
+    def _neighbourhood(self, chosen: Collection[str] = ()) -> Around:
         """Return what the answer names and cites in the knowledge base, and what relates to that.
 
         Raises:
@@ -239,7 +241,7 @@ class Run(Recording):
         cited = [piece["source"] for piece in self.citations]
         sources = cited or [piece["metadata"] for piece in self.evidence[:8]]
         documents = [str(source.get("doc_id", "")) for source in sources]
-        return around(bases.get(name), documents, f"{self.query}\n{self.answer}")
+        return around(bases.get(name), documents, f"{self.query}\n{self.answer}", chosen)
 
     @property
     def _language(self) -> Any:
@@ -382,7 +384,9 @@ def _piece(piece: Any, name: str, tool: str) -> Any:
     return {**make_evidence(name, "", 1.0, tool, ""), "result_id": name, **piece}
 
 
-def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Around:
+def around(
+    knowledge: KnowledgeBase, documents: Iterable[str], text: str, chosen: Collection[str] = ()
+) -> Around:
     """Return the entities that a text names, those of its documents, their neighbours, and the relations between them.
 
     A value of a document's field, such as its year, belongs to the answer when the text says it.
@@ -391,11 +395,12 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
         knowledge: the knowledge base.
         documents: ids of documents.
         text: the question and its answer.
+        chosen: ids of entities whose neighbours are looked at besides.
     """
     # names of the answer, those whose neighbours are looked at, and neighbours that are shown
     most_seeds = 40
     most_expanded = 8
-    most_neighbours = 60
+    most_neighbours = 500 if chosen else 60
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
     entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
     linked = _entities(knowledge, entity_ids)
@@ -404,8 +409,8 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     expanded = [seed for seed in seeds if linked[seed]["type"] not in GROUPING][:most_expanded]
     touching = Counter(
         end
-        for relation in knowledge.around("relations", expanded)
-        for end in {relation["source"], relation["target"]} - {*seeds}
+        for relation in knowledge.around("relations", [*expanded, *chosen])
+        for end in ends(relation) - {*seeds}
     )
     neighbours = _entities(knowledge, sorted(touching))
     seeds += [i for i, entity in neighbours.items() if _is_said(entity, fold(text))]
@@ -417,7 +422,7 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     relations = {
         relation["relation_id"]: relation
         for relation in knowledge.around("relations", [*entities])
-        if {relation["source"], relation["target"]} <= entities.keys()
+        if ends(relation) <= entities.keys()
     }
     about = knowledge.about()
     words = {f["relation"]: f["called"] for f in about["fields"]} | {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -18,8 +18,13 @@ from workbench.text import CJK
 from workbench.views.blocks import Block, Lines, Span, clipped, columns
 from workbench.views.drawing import SHARES, Body, Drawing, Patch, free_patch, sheet, short, width
 from workbench.views.labels import Labels, labels_for
-from workbench.views.markup import NOTHING, draw
+from workbench.views.markup import draw
 from workbench.views.render import Shown
+
+
+def ends(relation: Relation) -> frozenset[str]:
+    """Return the ids of both entities of a relation."""
+    return frozenset((relation["source"], relation["target"]))
 
 
 @dataclass(frozen=True)
@@ -50,14 +55,14 @@ class Around:
             for relation in self.relations
         ]
 
-    def core(self) -> Around:
-        """Return what is of the answer, without what is near to it."""
+    def core(self, chosen: Collection[str] = ()) -> Around:
+        """Return what is of the answer, with the neighbours of what is chosen, without what else is near to it."""
+        near = (ends(relation) for relation in self.relations)
+        shown = {*self.seeds}.union(*(pair for pair in near if pair & {*chosen}))
         return replace(
             self,
-            entities={i: self.entities[i] for i in self.seeds},
-            relations=tuple(
-                r for r in self.relations if {r["source"], r["target"]} <= {*self.seeds}
-            ),
+            entities={i: self.entities[i] for i in self.entities if i in shown},
+            relations=tuple(r for r in self.relations if ends(r) <= shown),
         )
 
     def places(self) -> dict[str, tuple[float, float]]:
@@ -73,13 +78,19 @@ class Around:
         if not graph:
             return {}
         rim: Any = [i for i in networkx.dfs_preorder_nodes(graph) if graph.degree(i) < 2]
+        count = len(graph)
         spread = networkx.spring_layout(
-            graph, pos=networkx.circular_layout(rim) or None, fixed=rim or None, k=0.4, seed=7
+            graph,
+            pos=networkx.circular_layout(rim) or None,
+            fixed=rim or None,
+            k=min(0.4, 3 / count**0.5),
+            iterations=min(50, 5_000 // count),
+            seed=7,
         )
         points = numpy.array([*spread.values()])[:, ::-1]
         low = points.min(axis=0)
         high = points.max(axis=0)
-        size = numpy.array([_WIDTH, min(_HEIGHT, 100 + 40 * len(graph))])
+        size = numpy.array([_WIDTH, min(_HEIGHT, 100 + 40 * count)])
         room = size - 2 * numpy.array(_EDGES)
         points = _EDGES + (points - low) / numpy.maximum(high - low, 1e-9) * room
         return dict(zip(spread, points.round().tolist(), strict=True))
@@ -87,14 +98,16 @@ class Around:
 
 # the drawing
 
-_WIDTH, _HEIGHT, _EDGES = 770, 520, (70, 24)
+_WIDTH, _HEIGHT, _EDGES = 770, 560, (70, 24)
 MENTION = "Name"
 """The type of what a text only names."""
 _INKS = {"Person": "person", MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}
 """Type of an entity -> family of colour; a document has its own."""
 _LONGEST_NAME = 26
-_APART = 36
-"""Pixels from a disc to one below it, with a name between them."""
+_HIGH = 34
+"""Pixels from an entity to one below it."""
+_CROWD = 80
+"""From how many entities on those that are not of the answer are dots, named when they are pointed at."""
 
 
 def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
@@ -107,15 +120,15 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
         i: short(display_name(entity, language, text), _LONGEST_NAME)
         for i, entity in graph.entities.items()
     }
+    dots = {*names} - {*graph.seeds} if len(names) > _CROWD else set[str]()
     state = "answer" if text else "found"
     of_it = labels(f"of_the_{state}")
-    places = _apart(graph.places(), names)
+    places = _apart(graph.places(), names, dots)
     pairs: dict[frozenset[str], list[Relation]] = {}
     for relation in graph.relations:
-        pairs.setdefault(frozenset((relation["source"], relation["target"])), []).append(relation)
-    taken = [patch for place in places.values() for patch in _drawn(place)]
+        pairs.setdefault(ends(relation), []).append(relation)
     tips = [_tip(places[each[0]["source"]], places[each[0]["target"]]) for each in pairs.values()]
-    taken += [Patch(x, y, 12, 12) for x, y, _ in tips]
+    taken = [*places.values(), *(Patch(x, y, 12, 12) for x, y, _ in tips)]
     drawn = [
         _line(graph, relations, places, tip, taken, labels)
         for relations, tip in zip(pairs.values(), tips, strict=True)
@@ -128,12 +141,18 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
         word = _word("type", entity["type"], graph, labels)
         inks.setdefault(f"{ink}-fill", {})[word] = None
         place = {"place": places[i], "seed": of_it if i in graph.seeds else "", "kind": ink}
-        rows[i] = draw("svg.entity", entity=entity, name=names[i], word=word, **place)
+        entry = draw(
+            "svg.entity", entity=entity, name=names[i], word=word, dot=i in dots, **place
+        )
+        if i in dots:  # behind the names
+            lines.append(entry)
+        else:
+            rows[i] = entry
     under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
-    height = max([40, *(place.y + 48 for place in places.values())])
-    legend = [("●", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
+    height = max([40, *(place.y + 24 for place in places.values())])
+    legend = [("■", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
     if len(graph.seeds) < len(graph.entities):
-        legend.append(("⬤", "dim", of_it))
+        legend.append(("▬", "dim", of_it))
     body = Body(lines, rows, _WIDTH, height)
     return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend)
 
@@ -145,7 +164,8 @@ def entity_detail(graph: Around, labels: Labels, text: str, **about: Any) -> Mar
         graph: around the answer.
         labels: the words.
         text: the answer.
-        about: the ``key`` of the entity; the ``base``, and the ``pieces`` in which it is to be found.
+        about: the ``key`` of the entity; the ``base``, and the ``pieces`` in which it is to be found; whether it is
+            ``expanded``: its neighbours are shown.
     """
     about["names"] = {
         i: display_name(each, labels.language, text) for i, each in graph.entities.items()
@@ -155,15 +175,15 @@ def entity_detail(graph: Around, labels: Labels, text: str, **about: Any) -> Mar
 
 
 def _apart(
-    places: Mapping[str, tuple[float, float]], names: Mapping[str, str]
+    places: Mapping[str, tuple[float, float]], names: Mapping[str, str], dots: Collection[str]
 ) -> dict[str, Patch]:
-    """Return the patch of each entity with its name, moved down until it lies on no other."""
+    """Return the patch of each entity, with its name in it, moved down until it lies on no other; dots stay."""
     apart: dict[str, Patch] = {}
     for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):
-        wide = width(names[entity_id], 13) + 12
-        patch = Patch(min(max(x, wide / 2), _WIDTH - wide / 2), y, wide, _APART)
-        while obstacle := next(filter(patch.meets, apart.values()), None):
-            patch = patch._replace(y=obstacle.y + _APART)
+        wide = 0 if entity_id in dots else width(names[entity_id], 13) + 22
+        patch = Patch(min(max(x, wide / 2), _WIDTH - wide / 2), y, wide, _HIGH)
+        while wide and (obstacle := next(filter(patch.meets, apart.values()), None)):
+            patch = patch._replace(y=obstacle.y + _HIGH)
         apart[entity_id] = patch
     return apart
 
@@ -179,20 +199,12 @@ def display_name(entity: Entity, language: str, text: str = "") -> str:
     return min(chinese, key=lambda alias: (alias not in text, len(alias)), default=entity["name"])
 
 
-def _drawn(place: Patch) -> tuple[Patch, Patch]:
-    """Return the disc of an entity and its name, which is below it."""
-    name = Patch(place.x, place.y + 19, 0.85 * place.wide, 18)
-    return Patch(place.x, place.y, 22, 22), name
-
-
 def _tip(source: Patch, target: Patch) -> tuple[float, float, float]:
-    """Return where the line to an entity comes to its disc or its name, and its angle in degrees."""
+    """Return where the line to an entity comes to its border, and its angle in degrees."""
     across, down = target.x - source.x, target.y - source.y
-    points = (
-        Patch(source.x + across * n / 200, source.y + down * n / 200, 0, 0) for n in range(201)
-    )
-    tip = next(point for point in points if any(map(point.meets, _drawn(target))))
-    return tip.x, tip.y, degrees(atan2(down, across))
+    sides = ((target.wide - 6) / abs(across or 1e-9), (target.high - 10) / abs(down or 1e-9))
+    share = min(sides) / 2
+    return target.x - across * share, target.y - down * share, degrees(atan2(down, across))
 
 
 def _line(
@@ -203,23 +215,24 @@ def _line(
     taken: list[Patch],
     labels: Labels,
 ) -> tuple[Markup, Markup]:
-    """Return a line between two entities, and its words between two of the answer, where there is room for them."""
+    """Return a line between two entities, and its words; these are hidden where there is no room for them."""
     source = relations[0]["source"]
     target = relations[0]["target"]
     words = labels("comma").join(
         dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations)
     )
     a, b = places[source], places[target]
-    seeds = {source, target} <= {*graph.seeds}
+    seeds = ends(relations[0]) <= {*graph.seeds}
     # beside its line it would be read as another's
     way = [(a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share) for share in SHARES]
-    at = free_patch(words, way, taken, 11) if seeds else None
-    taken += [at] if at else []
+    free = free_patch(words, way, taken, 11) if seeds else None
+    at = free or Patch(*way[0], width(words, 11), 0)
+    taken += [free] if free else []
     title = f"{words}\n{relations[0]['sentence'][:300]}"
-    line = draw("svg.relation", source=a, tip=tip, title=title, seeds=seeds)
-    return line, draw(
-        "svg.plate", x=at.x, y=at.y + 4, wide=at.wide, text=words, ink="dim"
-    ) if at else NOTHING
+    line = draw(
+        "svg.relation", relation=relations[0], source=a, tip=tip, title=title, seeds=seeds
+    )
+    return line, draw("svg.relation_words", relation=relations[0], at=at, words=words, free=free)
 
 
 def _ink(entity: Entity) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import ipywidgets
@@ -65,8 +66,9 @@ class Futures:
         labels = bench.labels
         self.runs = RunTable(labels, bench.wb)
         self._nearby = False
+        self._expanded = defaultdict[str, set[str]](set)
         self.knowledge = Pick(listener=self._choose)
-        self.entity = Pick()
+        self.entity = Pick(listener=self._choose)
         self.compared = Pick(listener=self._pressed)
         self._compared = ("", list[str]())
         self.below = ipywidgets.VBox()
@@ -133,13 +135,20 @@ class Futures:
 
     def _choose(self, event: Event) -> None:
         """Show the relations of an entity and the pieces of evidence that name it, below the graph."""
-        if (run := self._bench.run) and event.kind == "nearby":
+        if not (run := self._bench.run):
+            return
+        expanded = self._expanded[run.run_id]
+        if event.kind == "nearby":
             self._nearby ^= True
+        elif event.kind == "neighbours":
+            self._nearby = False
+            expanded ^= {event.key}
+        if event.kind != "choose":
             self._show_knowledge(run)
-        elif run:
-            base = self._wb.knowledge.get(run.state["kb_prefix"])
-            about = {"key": event.key, "base": base, "pieces": found_pieces(run)}
-            graph = run._neighbourhood()
+        if event.key:
+            about = {"base": self._wb.knowledge.get(run.state["kb_prefix"]), "key": event.key}
+            about |= {"pieces": found_pieces(run), "expanded": event.key in expanded}
+            graph = run._neighbourhood(expanded)
             self.entity.show(entity_detail(graph, self._bench.labels, run.answer, **about))
             self.entity.reveal("detail")
 
@@ -147,7 +156,7 @@ class Futures:
         """Show the graph around the answer of a run, or why its knowledge base is missing."""
         self.entity.show()
         try:
-            picture = str(run.knowledge(self._nearby).markup)
+            picture = str(run.knowledge(self._nearby or self._expanded[run.run_id]).markup)
             drawn = draw("svg.searched", self._bench.labels, picture=picture, nearby=self._nearby)
             self.knowledge.show(drawn)
         except WorkbenchError as error:

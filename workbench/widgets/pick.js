@@ -1,6 +1,8 @@
 // Shows markup from Python and tells what was chosen in it. One of these serves every list, graph and table of the bench.
 const OPTIONS = '[data-key][role="option"], [data-key][role="treeitem"], [data-key][role="row"][aria-selected]';
 
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
 export default {
   render({ model, el }) {
     const root = document.createElement("div");
@@ -68,7 +70,10 @@ export default {
       if (sorted.some((row, at) => row !== rows[at])) for (const row of sorted) row.parentElement.append(row);
       const fits = (row) => wanted.every((word) => row.textContent.toLowerCase().includes(word));
       for (const row of rows) row.hidden = !fits(row);
-      for (const node of root.querySelectorAll(".wb-entity")) node.classList.toggle("wb-off", !fits(node));
+      for (const node of root.querySelectorAll(".wb-entity")) {
+        node.classList.toggle("wb-off", !fits(node));
+        node.classList.toggle("wb-hit", wanted.length > 0 && fits(node));
+      }
       if (!globalThis.CSS?.highlights) return;
       const words = [...wanted, ...(root.querySelector("[data-words]")?.dataset.words ?? "").split(" ").filter(Boolean)];
       const own = (CSS.highlights.get("wb-words") ?? new Highlight());
@@ -106,6 +111,9 @@ export default {
           see([left + (w - w2) * x, top + (h - h2) * y, w2, h2]);
         };
         if (zoomed.has(name)) see(zoomed.get(name));
+        for (const button of root.querySelectorAll("[data-zoom-by]")) {
+          button.onclick = () => (Number(button.dataset.zoomBy) ? by(Number(button.dataset.zoomBy)) : see([0, 0, wide, high]));
+        }
         svg.addEventListener("wheel", (event) => {
           if (!event.ctrlKey && !event.metaKey) return;
           event.preventDefault();
@@ -116,7 +124,10 @@ export default {
           if (event.key === "+" || event.key === "=") by(1 / 1.2);
           else if (event.key === "-") by(1.2);
           else if (event.key === "0") see([0, 0, wide, high]);
-          else return;
+          else if (event.target === svg && ARROWS[event.key]) {
+            const [left, top, w, h] = zoomed.get(name) ?? [0, 0, wide, high];
+            see([left + (ARROWS[event.key][0] * w) / 8, top + (ARROWS[event.key][1] * h) / 8, w, h]);
+          } else return;
           event.preventDefault();
         });
         svg.addEventListener("pointermove", (event) => {
@@ -128,6 +139,21 @@ export default {
         });
       }
     };
+    // The relations of what is pointed at, focused or chosen are in front, with their words.
+    const light = (at) => {
+      const graph = root.querySelector(".wb-entity")?.ownerSVGElement;
+      if (!graph) return;
+      const place = at?.closest(".wb-entity, .wb-relation") ?? graph.querySelector('[aria-selected="true"]');
+      const { key, from, to } = place?.dataset ?? {};
+      graph.classList.toggle("wb-lighting", Boolean(place));
+      for (const line of graph.querySelectorAll(".wb-relation")) {
+        const own = line.dataset;
+        line.classList.toggle("wb-lit", key === undefined ? own.from === from && own.to === to : [own.from, own.to].includes(key));
+      }
+    };
+    root.addEventListener("pointerover", (event) => event.buttons || light(event.target));
+    root.addEventListener("pointerleave", () => light(null));
+    root.addEventListener("focusin", (event) => light(event.target));
     // A row may be asked for before it is there. Nobody is taken to a bench that they do not look at.
     let wanted = null;
     const reveal = () => {
@@ -162,6 +188,7 @@ export default {
       });
       filter();
       zooms();
+      light(null);
       reveal();
     };
     const replace = (within, rows) => {
@@ -212,6 +239,7 @@ export default {
     });
     root.addEventListener("toggle", (event) => event.target.open && event.target.querySelector(":scope > * > [data-field]")?.focus(), true);
     root.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && event.target.matches("[data-filter]")) return root.querySelector(".wb-hit")?.focus();
       if (event.key === "Enter" && event.target.matches("[data-field]") && !event.isComposing) press(event.target.parentElement.querySelector("[data-do]"));
       const option = event.target.closest(OPTIONS);
       if (!option || event.target !== option) return;

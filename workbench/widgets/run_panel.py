@@ -200,8 +200,9 @@ class Working:
         if judged:
             self.verdict.show(run)
         if self.memory:
-            used = done and run.state.get("remembered")
-            display_if(self.memory.region, used and self.memory.show(run, self._wb.memory))
+            display_if(self.memory.region, done)
+            if done:
+                self.memory.show(run, self._wb.memory)
         if not paused:
             self.answer.show(self._answered(run, document, now))
         self._chosen()

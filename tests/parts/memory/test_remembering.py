@@ -115,8 +115,14 @@ def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):
     titles = {r["metadata"]["title"] for r in run.evidence}
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
+    [used] = [part for part in run.prompt_parts() if part["part"] == "core"]
+    assert used["conditions"] == ["genres is not Horror"] and not used["unused"]
+    assert used["content"] == "I don't like horror films", "without the name of its section"
+    assert {part["author"] for part in run.prompt_parts() if part["part"] == "history"} == {"user", "assistant"}
     assert "3 documents" in wb.ask("How many films are there?", kb="film", session="s").answer, "it is no advice"
     [noted] = wb.memory.view().memories
+    other = wb.ask("How many films are there?", kb="film", session="t")
+    assert [part["unused"] for part in other.prompt_parts() if part["part"] == "core"] == [True]
     fork = run.fork(without=[noted["id"]]).wait()
     assert not any("since you said" in line for line in fork.plan.assumptions)
     assert wb.replay(run.run_id).to_dict()["answer"] == run.answer

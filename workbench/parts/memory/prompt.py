@@ -23,7 +23,8 @@ def prompt_parts(run: Recording) -> Rows:
     Where no model writes it is what one would be sent. A row has ``part`` (``system``, ``core``, ``summary``,
     ``episode``, ``evidence``, ``history`` or ``question``), ``id``, ``text``, ``tokens`` (``estimated_tokens``),
     ``kept``, ``why`` not (``budget``, ``enough`` or ``left_out``), ``sent`` (to a model), ``at``, ``author``, and the
-    ``session`` and ``turn`` in which it was said.
+    ``session`` and ``turn`` in which it was said. What was recalled has its ``content``; the ``conditions`` that it
+    became; whether it is ``quoted`` in the answer, and ``unused``: the rules, which alone worked, did neither.
     """
     from workbench.graphs.roles import evidence_text
 
@@ -38,7 +39,16 @@ def prompt_parts(run: Recording) -> Rows:
     recalled = [
         {**part, **store.source(part["message_id"])} for part in run.state.get("remembered", [])
     ]
-    sent = any(call["role"] == "writer" for call in run.calls())
+    calls = run.calls()
+    question = (run.state.get("route_decision") or {}).get("question") or {}
+    quoted = (run.state.get("recalls") or {}).get("notes") or ()
+    by_rules = not calls and "report" not in run.options
+    for part in recalled:
+        part["conditions"] = question.get("preferences", {}).get(part["id"], [])
+        part["quoted"] = part["id"] in quoted
+        used = part["conditions"] or part["quoted"]
+        part["unused"] = by_rules and part["part"] == "core" and not used
+    sent = any(call["role"] == "writer" for call in calls)
     parts = [
         _part("system", f"{prompt.system}\n{frame}"),
         *(p for p in recalled if p["part"] != "history"),

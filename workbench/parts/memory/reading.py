@@ -138,7 +138,13 @@ def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> Rou
                 *question["understood"],
                 *(line + because.format(note["content"]) for line in new),
             ]
-            question = {**question, "conditions": conditions, "understood": understood}
+            preferences = {**question.get("preferences", {}), note["id"]: new}
+            question = {
+                **question,
+                "conditions": conditions,
+                "understood": understood,
+                "preferences": preferences,
+            }
     return {**decision, "question": question, "filters": question["conditions"]}
 
 

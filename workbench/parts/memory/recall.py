@@ -134,8 +134,9 @@ def _entry(part: str, text: str, row: Data, message_id: str = "") -> Remembered:
         why="",
         at=row.get("updated_at") or row["created_at"],
         score=round(row.get("similarity", 1.0), 3),
-        author=row.get("author", ""),
+        author=row.get("author") or row.get("role", ""),
         message_id=message_id,
+        content=row.get("content", text),
     )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.state import Data
-from workbench.views.blocks import Block, Column, Lines, clipped, columns, one_line
+from workbench.views.blocks import Block, Lines, clipped, columns, one_line
+from workbench.views.drawing import short
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import Picture, cut, draw
 from workbench.views.render import FrameList, Shown, page_html
@@ -79,19 +80,11 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
     total = sum(part["tokens"] for part in parts if part["kept"]) or 1
     rows = []
     for name in ORDER:
-        if tokens := [part["tokens"] for part in parts if part["part"] == name and part["kept"]]:
-            rows.append(
-                (
-                    labels(f"mem_{name}"),
-                    str(len(tokens)),
-                    f"{sum(tokens):,}",
-                    str(sum(tokens) / total),
-                )
-            )
-    heads = (
-        *columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"),
-        Column("", "bar"),
-    )
+        if included := [part for part in parts if part["part"] == name and part["kept"]]:
+            tokens = sum(part["tokens"] for part in included)
+            preview = short(" · ".join(one_line(part["text"]) for part in included), 60)
+            rows.append((labels(f"mem_{name}"), preview, f"{tokens:,}", str(tokens / total)))
+    heads = columns(labels, "mem_part", "mem_content", "mem_tokens:number", ":bar")
     sent = parts[0]["sent"]
     title = labels("mem_prompt" if sent else "mem_unsent", n=f"{total:,}")
     blocks: list[Block] = [clipped(title, heads, rows, opened=sent)]
@@ -128,8 +121,13 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
     return cells
 
 
-def source(row: Row, labels: Labels) -> str:
-    """Return where something was said: which turn of which conversation, else by hand or on which day."""
+def source(row: Row, labels: Labels, here: str | None = None) -> str:
+    """Return where something was said: which turn of which conversation, else by hand or on which day.
+
+    ``here`` is the current conversation, which is not named.
+    """
+    if row.get("turn") and row["session"] == here:
+        return labels("mem_turn_here", n=row["turn"])
     if row.get("turn"):
         return labels(
             "mem_turn", n=row["turn"], session=cut(row.get("title") or row["session"], 40)
@@ -141,7 +139,7 @@ def source(row: Row, labels: Labels) -> str:
 
 def author(name: str, labels: Labels) -> str:
     """Return who noted something: the rules, a person, or a model by its name."""
-    return labels(f"mem_by_{name}") if name in ("rules", "person", "agent") else name
+    return labels.get(f"mem_by_{name}", name)
 
 
 def day(moment: str) -> str:
@@ -153,31 +151,40 @@ def day(moment: str) -> str:
 
 
 def panel(
-    parts: Sequence[Row], labels: Labels, *, current: Mapping[str, Row], undo: bool = False
+    parts: Sequence[Row],
+    labels: Labels,
+    *,
+    current: Mapping[str, Row],
+    session: str = "",
+    undo: bool = False,
 ) -> Picture:
-    """Draw what a run knew, and the parts of its prompt; nothing where it knew nothing.
+    """Draw what a run recalled, and the parts of its prompt.
 
     Args:
         parts: of ``Run.prompt_parts``.
         labels: the words.
         current: memories that hold now, by id: these can be corrected, and said to be over.
+        session: the conversation of the run.
         undo: whether something was changed here that can be taken back.
     """
-    of_memory = [part for part in parts if part["part"] in _OF_MEMORY]
-    if not of_memory:
-        return Picture()
-    used = [part for part in of_memory if part["kept"]]
-    messages = sum(part["part"] == "history" for part in used)
+    recalled = [part for part in parts if part["part"] in _OF_MEMORY]
+    included = [part["part"] for part in recalled if part["kept"]]
+    messages = included.count("history")
     return Picture(
         draw(
             "memory.panel",
             labels,
-            told=labels("mem_panel_told", n=len(used) - messages, m=messages),
+            summary=labels(
+                "mem_panel_told" if included else "mem_panel_nothing",
+                n=len(included) - messages,
+                m=messages,
+            ),
             tables=page_html(prompt_blocks(parts, labels), labels, "wb-worked"),
-            parts=[part for part in of_memory if part["part"] != "history"],
+            parts=recalled,
             current=current,
             undo=undo,
             source=source,
+            session=session,
             author=author,
         )
     )

@@ -25,15 +25,21 @@ class Knew(Panel):
         self._held: dict[str, Json] = {}
         self.region = Pick(listener=self._pressed).add_class("wb-knew")
 
-    def show(self, run: Run, memory: Any) -> bool:
-        """Show what a run that is done knew, next to what of it still holds; whether there is anything to show."""
+    def show(self, run: Run, memory: Any) -> None:
+        """Show what a run that is done knew, next to what of it still holds."""
         if self._read[0] != run.run_id:
             self._read = (run.run_id, run.prompt_parts())
             self._changed = False
         self._held = {row["id"]: row for row in memory.view(run.row["user_id"]).memories}
-        picture = panel(self._read[1], self.labels, current=self._held, undo=self._changed)
-        self.region.show(picture)
-        return bool(picture.html)
+        self.region.show(
+            panel(
+                self._read[1],
+                self.labels,
+                current=self._held,
+                session=run.session_id,
+                undo=self._changed,
+            )
+        )
 
     def _pressed(self, event: Event) -> None:
         key = event.key
