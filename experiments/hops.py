@@ -18,7 +18,7 @@ import numpy as np
 
 from experiments.calibrate import _half, fit
 from experiments.merging import given, ranking, worth
-from workbench.parts.chains.chain import ANSWERING, HUB, TOOL, Walk, answers, sub_questions
+from workbench.parts.chains.chain import TOOL, Walk, answers, sub_questions
 from workbench.parts.evaluate.questions import choose, gold_ids, read_rows
 from workbench.ports import KnowledgeBase
 from workbench.session import Workbench
@@ -86,7 +86,7 @@ def hop_rows(questions: Questions) -> list[dict[str, Any]]:
     rows = []
     for base, row, gold in questions:
         ids = walk_through(base, row["question"]).best(TOP)
-        for sub_question in sub_questions(row["question"], base.passages(ids), base, HUB):
+        for sub_question in sub_questions(row["question"], base.passages(ids), base, Walk.hub):
             for chunk_id, signals in answers(row["question"], sub_question, base).items():
                 rows.append({"signals": signals, "right": document_id(chunk_id) in gold})
     return rows
@@ -100,12 +100,12 @@ def order_rows(questions: Questions) -> list[dict[str, Any]]:
         ids = walk.best(TOP)
         first = dict(zip(ids, walk.probabilities(ids)[0], strict=True))
         hops = dict[str, float]()
-        for sub_question in sub_questions(row["question"], base.passages(ids), base, HUB):
+        for sub_question in sub_questions(row["question"], base.passages(ids), base, Walk.hub):
             for chunk_id, signals in answers(row["question"], sub_question, base).items():
                 hops[chunk_id] = max(
                     hops.get(chunk_id, 0.0), scoring.probability("next_hop", signals)
                 )
-        front = {document_id(chunk_id) for chunk_id in ids[:ANSWERING]}
+        front = {document_id(chunk_id) for chunk_id in ids[: Walk.answering]}
         for chunk_id in sorted({*ids, *hops} - set(ids[:1])):
             signals = {
                 "first": log_odds(first.get(chunk_id, UNSEEN)),

@@ -39,9 +39,6 @@ from workbench.tools.tool import FunctionTool, Search, ToolOutput
 from workbench.views.labels import Labels
 from workbench.views.markup import cut
 
-ANSWERING = 5
-"""Passages that together should hold the words of the question."""
-
 
 class ChainOutput(ToolOutput):
     """The output of ``chain_exploration``."""
@@ -103,9 +100,6 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
 
 # --- The walk: where chains begin, how one passage leads to others, which passages answer together ---
 
-HUB = 60
-"""A title or a phrase that more than so many passages hold leads nowhere."""
-
 
 def root(stemmed: str) -> str:
     """Return a stem without the ending of who does it: an inspector has inspected.
@@ -149,6 +143,11 @@ class Walk:
         steps: by which a passage was reached, where it owes its score to one; ``ways`` to all others.
         titles: of every passage that was read. Passages of one title are one article.
     """
+
+    # Passages that together should hold the words of the question.
+    answering = 5
+    # A title or a phrase that more than so many passages hold leads nowhere.
+    hub = 60
 
     def __init__(self, question: str, knowledge: KnowledgeBase):
         # Passages from which the step is taken, one a title.
@@ -221,7 +220,7 @@ class Walk:
 
         The first passage stays in front; the others are ordered by both passes.
         """
-        leads = sub_questions(query, self._knowledge.passages(ids), self._knowledge, HUB)
+        leads = sub_questions(query, self._knowledge.passages(ids), self._knowledge, self.hub)
         hops = dict[str, float]()
         for sub_question in leads:
             for i, seen in answers(query, sub_question, self._knowledge).items():
@@ -235,7 +234,7 @@ class Walk:
                     )
                     self.ways.setdefault(i, step)
         first = dict(zip(ids, self.probabilities(ids)[0], strict=True))
-        front = {document_id(i) for i in ids[:ANSWERING]}
+        front = {document_id(i) for i in ids[: self.answering]}
         worth = {
             i: probability(
                 "second_pass",
@@ -254,7 +253,7 @@ class Walk:
 
     def probabilities(self, ids: Sequence[str]) -> tuple[list[float], list[dict[str, float]]]:
         """Return the falling probabilities of passages in this order, and what they were made of."""
-        answered = self.answered(ids[:ANSWERING])
+        answered = self.answered(ids[: self.answering])
         signals = [
             {"chain": max(0.0, self.score.get(i, 0.0)), "answered": answered, "place": 1 / place}
             for place, i in enumerate(ids, start=1)
@@ -363,7 +362,9 @@ class Walk:
             for i in self._front
         }
         every = [i for group in groups.values() for i in group]
-        links, shared = (self._knowledge.around(kind, every, HUB) for kind in ("links", "shared"))
+        links, shared = (
+            self._knowledge.around(kind, every, self.hub) for kind in ("links", "shared")
+        )
         about = self._knowledge.passages(doc_ids=sorted({link["doc_id"] for link in links}))
         first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
         for parent, group in groups.items():

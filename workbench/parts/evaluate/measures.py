@@ -228,16 +228,12 @@ class Rows(Json):
         for name, section in sections.items():
             parts += [f"\nby {name}"] if name else []
             parts += _section_text(section)
-        wrong = [row for row in self.get("rows", ()) if row["wrong"]]
-        return "\n".join(
-            [
-                *parts,
-                *(
-                    f"  {row['id']} {row['question']} -> {'; '.join(row['wrong'])}"
-                    for row in wrong
-                ),
-            ]
-        )
+        parts += [
+            f"  {row['id']} {row['question']} -> {'; '.join(row['wrong'])}"
+            for row in self.get("rows", ())
+            if row["wrong"]
+        ]
+        return "\n".join(parts)
 
 
 def _section_text(section: Data) -> Iterator[str]:
@@ -245,7 +241,7 @@ def _section_text(section: Data) -> Iterator[str]:
     import pandas
 
     unit = section["unit"]
-    lines = section[f"{section['unit']}s"]
+    lines = section[f"{unit}s"]
     yield _frame_text(
         {name: {m: _cell(line, m) for m in line["ci"]} for name, line in lines.items()}
     )

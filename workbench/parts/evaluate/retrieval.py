@@ -30,7 +30,6 @@ from workbench.parts.agent.pool import RetrieveAgent
 from workbench.parts.evaluate.measures import (
     Progress,
     Rows,
-    Scores,
     compare,
     milliseconds,
     score_rankings,
@@ -238,12 +237,6 @@ class QuestionSet:
                 progress(name, number, len(self.rows))
         return measured
 
-    def scores(self, measured: Measured, cuts: Sequence[int]) -> Scores:
-        """Score each ranking."""
-        return score_rankings(
-            self.gold, {name: result.documents for name, result in measured.found.items()}, cuts
-        )
-
     def details(self, name: str, measured: Measured) -> Json:
         """Return what a tool's line has besides its scores."""
         results = measured.found
@@ -336,7 +329,12 @@ def eval_retrieval(
     table = compare(
         "tool",
         question_set.rows,
-        {name: question_set.scores(results, cuts) for name, results in measured.items()},
+        {
+            name: score_rankings(
+                question_set.gold, {i: f.documents for i, f in results.found.items()}, cuts
+            )
+            for name, results in measured.items()
+        },
     )
     for name, line in table["tools"].items():
         line |= question_set.details(name, measured[name])

@@ -266,13 +266,11 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     )
     with request.base.reading():
         for number, _ in _now(state, request):
-            hits_of_ask = [
-                hit["chunk_id"] for hit in state["fused_results"] if hit["ask"] == number
-            ]
             ids = [
-                chunk_id
-                for chunk_id in hits_of_ask
-                if evidence.document_id(chunk_id) not in request.own
+                hit["chunk_id"]
+                for hit in state["fused_results"]
+                if hit["ask"] == number
+                and evidence.document_id(hit["chunk_id"]) not in request.own
             ]
             passages = request.base.passages(ids)
             hits = _hits(state, number)

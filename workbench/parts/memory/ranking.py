@@ -29,8 +29,6 @@ from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
 from workbench.text import MONTHS, days, is_stop_word, spelled, stem, terms
 
-AROUND = 2
-"""How many turns on each side are read together with one."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = json.loads(
     files("workbench.parts.memory").joinpath("ranking.json").read_text("utf-8")
 )["weights"]
@@ -237,7 +235,7 @@ class _Neighbours:
     def __init__(self, session: np.ndarray):
         self.session = session
         self.ones = np.ones(len(session))
-        self._same = {n: session[n:] == session[:-n] for n in range(1, AROUND + 1)}
+        self._same = {n: session[n:] == session[:-n] for n in (1, 2)}
 
     def before(self, values: np.ndarray) -> np.ndarray:
         """Return the previous turn's, 0 where there is none."""
@@ -245,8 +243,8 @@ class _Neighbours:
         moved[1:] = (values[:-1].T * self._same[1]).T
         return moved
 
-    def sums(self, values: np.ndarray, around: int = AROUND) -> np.ndarray:
-        """Over the turn and so many on each side."""
+    def sums(self, values: np.ndarray, around: int = 2) -> np.ndarray:
+        """Over the turn and so many on each side: those that are read together with it."""
         totals = values.astype(float)
         for n in range(1, around + 1):
             same = self._same[n]

@@ -48,7 +48,6 @@ from workbench.state import Data, Json
 MOST_BYTES = 1_000_000
 """Of a request's body."""
 _TOKEN = re.compile(r"[!-~]{16,}")
-_MOST_ROWS = 1_000
 _STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _FINAL = {"done", "review", "error"}
 _STATUS: Mapping[type[WorkbenchError], int] = {
@@ -120,12 +119,17 @@ class Conversation(Form):
     kb_prefix: MaybeName = ""
 
 
-class MessagesQuery(Form):
+class RowsQuery(Form):
+    """How many rows at most."""
+
+    limit: int = Field(100, ge=1, le=1_000)
+
+
+class MessagesQuery(RowsQuery):
     """Whose messages, and which."""
 
     user_id: Name
     session_id: MaybeName
-    limit: int = Field(100, ge=1, le=_MOST_ROWS)
     before: MaybeName | None = None
 
 
@@ -136,13 +140,12 @@ class RunQuery(Form):
     user_id: MaybeName = ""
 
 
-class RunsQuery(Form):
+class RunsQuery(RowsQuery):
     """Which runs."""
 
     user_id: MaybeName = ""
     session_id: MaybeName = ""
     status: Literal["", "running", "paused", "interrupted", "done", "failed", "cancelled"] = ""
-    limit: int = Field(100, ge=1, le=_MOST_ROWS)
 
 
 class Verdict(Form):

@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -34,8 +35,8 @@ from workbench.text import CJK, clean, fold
 
 # --- Records: answers of TMDB as films and people; a field of an unexpected type is empty ---
 
-_LONG, _SHORT, _LIMIT = 4_000, 200, 10
-"""Characters of a description and of a name; entries of a list."""
+_LONG, _LIMIT = 4_000, 10
+"""Characters of a description; entries of a list."""
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 _JOBS = {
     "Director": "directors",
@@ -87,7 +88,7 @@ def name_key(name: str) -> str:
     return "".join(c for c in fold(name) if c.isalnum())
 
 
-def text(value: Any, limit: int = _SHORT) -> str:
+def text(value: Any, limit: int = 200) -> str:
     """Return a text in one line, without control and direction characters; "" for any other type.
 
     >>> text("  Life\\n of \\u202ePi "), text(["Pi"]), text("x" * 9, 3)
@@ -329,7 +330,7 @@ class Tmdb:
             if key := read_key(settings.tmdb_key, KEY):
                 async with (
                     asyncio.timeout(settings.tmdb_timeout_s),
-                    _Server(settings, key, language) as server,
+                    aclosing(_Server(settings, key, language)) as server,
                 ):
                     for wanted in names[:3]:
                         records += await _look_up(server, wanted, notes)
@@ -406,7 +407,7 @@ class NoAnswer(Exception):
 
 
 class _Server:
-    """TMDB's server for one enrichment; ``async with`` closes its connections.
+    """TMDB's server for one enrichment.
 
     The key is an API read access token. It is sent in a header, which no log holds, and no redirect is followed.
     """
@@ -426,10 +427,7 @@ class _Server:
         headers = {"Accept": "application/json", "Authorization": f"Bearer {key}"}
         self._client = httpx.AsyncClient(timeout=self._timeout_s, headers=headers)
 
-    async def __aenter__(self) -> _Server:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def aclose(self) -> None:
         await self._client.aclose()
 
     async def get(self, path: str, **parameters: str) -> Json:
