@@ -54,10 +54,10 @@ def test_jsonl_knows_what_is_text_and_what_is_a_field(tmp_path):
 
 @pytest.mark.parametrize(("rivers", "titles", "kind"), [
     (["Po", "Rhine"], ["Po", "Rhine"], "river"),
-    (["Po", "Po"], ["river: Po", "river: Po"], "Document"),
+    (["Po", "Po"], ["Po, 600", "Po, 601"], "Document"),
     (["1990", "2001"], ["1990", "2001"], "Document"),
 ])  # fmt: skip
-def test_records_without_a_title_are_named_by_their_first_key(tmp_path, rivers, titles, kind):
+def test_records_without_a_title_are_named_by_their_first_keys(tmp_path, rivers, titles, kind):
     lines = [json.dumps({"river": river, "length_km": n}) for n, river in enumerate(rivers, 600)]
     documents = load([written(tmp_path / "a.jsonl", "\n".join(lines))]).documents
     assert [(document.title, document.type) for document in documents] == [(title, kind) for title in titles]

@@ -110,9 +110,13 @@ def judge(
     # chooses among documents by what their fields do not have.
     empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
     chooses = len(fields.schema) > 1 and pattern("intent.which").search(question["text"].lower())
-    # A field is asked of a document: a name that is none of these is not answered for.
+    # A field is asked of a document: a name that is none of these is not answered for. What fields answer they have
+    # answered by now: a line of a record is no sentence that does.
     unsaid = (
-        empty_list or (chooses and question["not_applied"]) or (unknown and question["fields"])
+        empty_list
+        or (chooses and question["not_applied"])
+        or (unknown and question["fields"])
+        or all(quote.is_field for quote in chosen.quotes)
     )
     says = chosen.sure and not unsaid and _says_kind(question, chosen.quotes)
     kind: Kind = "quotation" if says and not absent else "closest"

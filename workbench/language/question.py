@@ -377,7 +377,10 @@ class _Reader:
             not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
         )
         alone = read_next or closed or STOP_WORDS_ZH.match(behind.lstrip())
-        return bool(alone) and not pattern("values.topic").search(self.plain[: value.start])
+        written = self.text[value.start : value.end]
+        exact = written == value.value and not written.islower()
+        topic = pattern("values.topic").search(self.plain[: value.start])
+        return bool(alone) and (exact or not topic)
 
     def nearest(self, span: Any, kind: str, limit: int = REACH) -> Span | None:
         """Return the nearest word of a field of this type, at most ``limit`` characters away."""

@@ -306,6 +306,8 @@ class _Writing:
             return True
         if CJK.match(key):
             return length > 1 and self.text[start - 1 : start] not in _DOTS
+        if length == 1 and re.fullmatch(r"(?=\D*\d)(?=\d*[a-z])[a-z\d]+", key):  # a code: "r2"
+            return True
         if length == 1 and self._inside_longer_name(at):
             return False
         no_capitals = not any(self._capital)

@@ -400,35 +400,43 @@ def _json_lines(path: Path) -> Records:
 
 
 def _named(read: Callable[[], Records]) -> Records:
-    """Yield records, each with a title: without one it is the value of the first key, if no two have the same.
+    """Yield records, each with a title: without one it is what their first keys say, as many as tell them all apart.
 
-    A first key of one word, such as ``mission`` or 菜名, says what the records are.
+    A single such key of one word, such as ``mission`` or 菜名, says what the records are.
 
     Args:
         read: returns the records from the beginning, as often as it is called.
     """
-    key = _naming_key(record for _, record in read() if isinstance(record, dict))
+    keys = _naming_keys(record for _, record in read() if isinstance(record, dict))
+    word = keys[0].removesuffix("称").removesuffix("名") if len(keys) == 1 else ""
     for number, record in read():
-        if key and isinstance(record, dict):
-            word = re.sub("[ _-]?name$|名称?$", "", key)
-            kind = {} if re.search(r"[\W\d_]", word) or iso(record[key]) else {"type": word}
-            record = {**kind, **record, "title": str(record[key])}
+        if keys and isinstance(record, dict):
+            kind = (
+                {} if re.search(r"[\W\d_]|^$", word) or iso(record[keys[0]]) else {"type": word}
+            )
+            record = {**kind, **record, "title": ", ".join(str(record[key]) for key in keys)}
         yield number, record
 
 
-def _naming_key(records: Iterable[Json]) -> str:
+def _naming_keys(records: Iterable[Json]) -> list[str]:
     longest = 80
-    key = ""
-    names = set[str | int]()
+    keys = list[str]()
+    apart = {n: set[int]() for n in (1, 2, 3)}
     for record in records:
         if any(record.get(name) for name in ("title", *_SYNONYMS["title"])):
-            return ""
-        key = key or next((name for name in record if name not in _RESERVED), "")
-        name = record.get(key)
-        if not isinstance(name, str | int) or name in names or len(str(name)) > longest:
-            return ""
-        names.add(name)
-    return key
+            return []
+        keys = keys or [name for name in record if name not in _RESERVED][:3]
+        names = [record.get(key) for key in keys]
+        short = [isinstance(name, str | int) and len(str(name)) <= longest for name in names]
+        for n, seen in [*apart.items()]:
+            row = hash((*names[:n],)) if n <= len(names) and all(short[:n]) else None
+            if row is None or row in seen:
+                del apart[n]
+            else:
+                seen.add(row)
+        if not apart:
+            return []
+    return keys[: min(apart)]
 
 
 def _triples(path: Path) -> Read:
