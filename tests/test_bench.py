@@ -390,7 +390,9 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert {asked.run_id, stopped.run_id} <= set(runs.table.picture.rows) and runs._marked == [asked.run_id]
     places, fork = [*runs.table.picture.rows], runs.table.picture.rows[stopped.run_id]
     assert places.index(asked.run_id) < places.index(stopped.run_id), "a fork stands below its origin, though newer"
-    assert "forked from" not in fork
+    told = details(stopped, asked.run_id)
+    second = told["first_change"].strip("-| ")[:60] if told["answer_changed"] else "= same answer"
+    assert "forked from" not in fork and Markup.escape(second) in fork, "no answer is shown twice"
     name = "1 · reflect: answered now"
     page = shared_wb.bench(stopped)
     page.view = "compare"

@@ -14,14 +14,17 @@ from tests.shelves import noted, opened, workbench
 from tests.test_hostile import read
 from workbench.errors import KnowledgeError
 from workbench.graphs.conversation import build_conversation
+from workbench.plans import Plan, PlanStep
 from workbench.records.document import run_document
 from workbench.records.timeline import bars, phases
 from workbench.runs.run import _drawable
 from workbench.session import Workbench
+from workbench.views.drawing import width
 from workbench.views.graph import graph, walked
 from workbench.views.labels import Labels
 from workbench.views.outline import run_html, run_text
 from workbench.views.plan import query_text
+from workbench.views.plan_graph import dag
 
 STATIC_TAGS = {
     "div", "p", "strong", "code", "a", "br", "details", "summary", "table", "thead", "tbody", "tr", "th", "td",
@@ -140,6 +143,21 @@ def test_the_graph_is_the_one_that_runs():
     assert kept <= ways and ways - kept == entered
     boxes = ElementTree.fromstring(graph(found, "").svg).iterfind(".//{http://www.w3.org/2000/svg}g[@role='img']")
     assert len({box.get("transform") for box in boxes}) == len(found.nodes)
+
+
+def test_a_plan_of_many_steps_keeps_its_words_in_boxes():
+    about = {"objective": "What is known of moss and of tea " * 3, "tool": "t"}
+    before = [[f"step_{n - 10}"] if n > 9 else [] for n in range(200)]
+    wide = [PlanStep(step_id=f"step_{n}", depends_on=ids, **about) for n, ids in enumerate(before)]
+    for count in (6, 200):
+        drawing = dag(Plan(steps=wide[:count], problem_statement="Moss"))
+        boxes = drawn(drawing, "rect", rx="3")
+        assert len(boxes) == count and len({box.get("width") for box in boxes}) == 1
+        inside = float(boxes[0].get("width")) - 20
+        texts = [
+            text for box in drawn(drawing, "g", role="img") for text in box.iter("{http://www.w3.org/2000/svg}text")
+        ]
+        assert len(texts) == 2 * count and all(width(text.text, 12) <= inside for text in texts)
 
 
 def test_a_run_draws_itself(wb):
