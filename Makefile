@@ -136,7 +136,7 @@ pairs: $(ENV_READY) ## what a change costs: this tree beside the commit BASE, in
 
 .PHONY: screenshots
 screenshots: $(ENV_READY) ## take the pictures of the bench anew, in a real JupyterLab; needs Chromium
-	@SCREENSHOTS=notebooks/images $(BIN)/python -m pytest -q tests/browser/screenshots.py
+	@SCREENSHOTS=notebooks/images $(BIN)/python -m pytest -q -p tests.conftest -p tests.browser.conftest experiments/screenshots.py
 
 .PHONY: soak
 soak: $(ENV_READY) ## 2,000 runs in one process: memory, threads, handles and sockets must stay flat

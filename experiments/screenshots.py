@@ -1,7 +1,4 @@
-"""The pictures of the bench in the README, taken in a real JupyterLab: ``make screenshots``.
-
-Not a test of its own: its name keeps pytest from collecting it by itself.
-"""
+"""Take the pictures of the bench in a real JupyterLab: ``make screenshots``; the fixtures are those of its tests."""
 
 import os
 from collections.abc import Callable
