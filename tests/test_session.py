@@ -14,11 +14,12 @@ from tests.shelves import CORE, fill, noted, workbench
 from tests.test_models import TEXTS
 from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkbenchError
 from workbench.events import for_client
+from workbench.graphs.generate import messages
 from workbench.language.support import checked
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.runs.recording import debug_events
 from workbench.session import Workbench
-from workbench.testing import EPOCH, ManualClock
+from workbench.testing import EPOCH, ManualClock, memory_context
 
 
 def test_pause_at_reflect_and_all_that_can_be_said(wb):
@@ -89,6 +90,12 @@ def test_what_a_tool_of_ones_own_found_on_a_known_thing_answers(wb):
     run = wb.ask("《喜宴》得过什么奖？", kb="film")
     assert "金熊奖" in run.answer.splitlines()[0], "what else is quoted stands behind it, and names its own film"
     assert "awards" in run.evidence[run.citations[0]["n"] - 1]["metadata"]["tools"]
+
+
+def test_a_question_that_was_stored_is_asked_once():
+    told = {"message": QUESTION, "query": QUESTION, "history": [{"role": "user", "content": QUESTION}]}
+    sent = messages({**told, "merged": {"retrieval_results": []}}, memory_context())
+    assert sum(QUESTION in text for _, text in sent) == 1
 
 
 def test_events_reach_a_chat_client_in_order(wb):
