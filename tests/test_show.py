@@ -127,6 +127,11 @@ def words(drawing):
     return [part for part in ElementTree.fromstring(drawing.svg).itertext() if part]
 
 
+def drawn(drawing, tag, **attributes):
+    found = ElementTree.fromstring(drawing.svg).iter(f"{{http://www.w3.org/2000/svg}}{tag}")
+    return [one for one in found if all(one.get(key) == value for key, value in attributes.items())]
+
+
 GRAPH = build_conversation().get_graph(xray=True)
 
 
@@ -141,7 +146,7 @@ def test_the_graph_is_the_one_that_runs():
     ways = {(edge["source"], edge["target"]) for edge in found.edges}
     entered = {("prepare_retrieval", "retrieval:planner"), ("review_clarify", "retrieval:planner")}
     assert kept <= ways and ways - kept == entered
-    boxes = ElementTree.fromstring(graph(found, "").svg).iterfind(".//{http://www.w3.org/2000/svg}g[@role='img']")
+    boxes = drawn(graph(found, ""), "g", role="img")
     assert len({box.get("transform") for box in boxes}) == len(found.nodes)
 
 
