@@ -56,7 +56,7 @@ class Part:
         readers: functions that read files as documents, by suffix (``knowledge/reading/corpus.py``).
         stores: where vectors or conversations may be kept instead.
         sources: what is asked outside the corpus.
-        services: ``Service`` classes; each is made once for an open workspace.
+        services: what makes a ``Service``, or None; each is made once for an open workspace.
     """
 
     name: str

@@ -502,13 +502,14 @@ def _budget_problems(step: PlanStep) -> Iterator[Json]:
             yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **details)
 
 
-def unkeepable(value: Any, longest: int = 10_000) -> str:
+def unkeepable(value: Any) -> str:
     """Return why a value cannot be stored as JSON, in a few words; empty when it can.
 
     >>> unkeepable({"a": [1, "茶馆", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})
     ('', '$.a[0] is nan', '$.a has a name that is no text')
     """
     deepest = 30
+    longest = 10_000
     most_values = 100_000
     waiting: list[tuple[str, int, Any]] = [("$", 0, value)]
     for _ in range(most_values):

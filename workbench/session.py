@@ -104,7 +104,8 @@ class Workbench(Extended):
             raise
         try:
             for name, made_by in paths("services").items():
-                self._services[name] = load(made_by)(self)
+                if service := load(made_by)(self):
+                    self._services[name] = service
         except BaseException:
             self._work.close()
             raise

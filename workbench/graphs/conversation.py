@@ -164,6 +164,9 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     said_before = state.get("recalls") or only_noted(state)
     if not route.kb_prefixes or is_small_talk(message) or said_before:
         return {**change, "use_retrieval": False, "answerer": "generate"}
+    answerer = "kb_handler" if change["kb_prefix"] in context.handlers else "generate"
+    if state.get("report") and context.settings.auto_generate_report:
+        answerer = "reporter"
     runtime.stream_writer(progress("retrieval"))
     await asyncio.gather(
         *(asyncio.to_thread(base.warm) for base in context.bases(route.kb_prefixes))
@@ -172,18 +175,12 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         **change,
         **fresh_state(),
         "use_retrieval": change["kb_prefix"] not in context.unsearched,
-        "answerer": _answerer(state, change["kb_prefix"], context),
+        "answerer": answerer,
         "resolved_agent_type": ",".join(
             worker.agent_type for worker in read_workers(route.decision["worker_name"])
         ),
         "iteration": 1,
     }
-
-
-def _answerer(state: ConversationState, kb: str, context: Context) -> str:
-    if state.get("report") and context.settings.auto_generate_report:
-        return "reporter"
-    return "kb_handler" if kb in context.handlers else "generate"
 
 
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:

@@ -96,8 +96,10 @@ def recorded(
         return None
     record = effect_before.value["record"]
     body = effect_before.value["body"]
-    if tape.mode == "fork" and record["status"] == "timeout" and _longer(effect, record):
-        return None  # it was cut short by a budget that is larger now
+    if tape.mode == "fork" and record["status"] == "timeout":
+        limit = record["effect"].get("limit_s", effect["limit_s"])
+        if effect["limit_s"] > limit + 0.5:
+            return None  # it was cut short by a budget that is larger now
     own: Json = {
         "step_id": step.step_id,
         "attempt": task["attempt"],
@@ -111,11 +113,6 @@ def recorded(
 def time_limit(task: StepTask, step: PlanStep) -> float:
     """Return the seconds of an attempt: the smaller of the step's limit and what is left of the run's budget."""
     return min(step.budget.timeout_s, task["remaining_s"])
-
-
-def _longer(effect: Json, record: ExecutionRecord) -> bool:
-    before = record["effect"]
-    return bool("limit_s" in before and effect["limit_s"] > before["limit_s"] + 0.5)
 
 
 async def attempt(

@@ -73,7 +73,7 @@ def messages(state: Data, context: Context) -> list[list[str]]:
     slots = {
         "question": clean(message)
         + (f"\n(That is: {query})" if query and query != clean(message) else ""),
-        "memory": _remembered(state, language) or NONE,
+        "memory": str(call_node("prompt", "", state, language == "zh")) or NONE,
         "totals": "; ".join(totals(state, context)) or NONE,
         "findings": findings(state),
         "evidence": written_from(state, context) or Labels(language)("prompt_nothing"),
@@ -87,15 +87,14 @@ def messages(state: Data, context: Context) -> list[list[str]]:
     ]
 
 
-def _remembered(state: Data, language: str) -> str:
-    return str(call_node("prompt", "", state, language == "zh"))
-
-
 def written_from(state: Data, context: Context) -> str:
     """Return the evidence for the writer under its numbers: first what met a need or is pinned, nothing of score 0."""
     evidence = merged_evidence(state)
     met = {
-        result_id for entry in _needs(state) for result_id in entry["by"] if entry["met"] >= MET
+        result_id
+        for entry in _judged(state).get("needs", [])
+        for result_id in entry["by"]
+        if entry["met"] >= MET
     }
     met |= {piece["result_id"] for piece in evidence if met and piece["metadata"].get("pinned")}
     numbers = [n for n, piece in enumerate(evidence, 1) if piece["score"] > 0]
@@ -119,7 +118,7 @@ def findings(state: Data) -> str:
     lines = []
     if conclusion := str(_judged(state).get("conclusion") or ""):
         return _with_numbers(conclusion, state)
-    for entry in _needs(state):
+    for entry in _judged(state).get("needs", []):
         by = " ".join(
             f"[{places[result_id]}]" for result_id in entry["by"] if result_id in places
         )
@@ -128,11 +127,6 @@ def findings(state: Data) -> str:
     if lines:
         lines.append(str(state["reflections"][-1]["reasoning"]))
     return "\n".join(lines) or NONE
-
-
-def _needs(state: Data) -> list[Json]:
-    """Return the ledger of a model's last reflection."""
-    return list(_judged(state).get("needs", []))
 
 
 def _judged(state: Data) -> Data:
@@ -191,50 +185,55 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
     context = runtime.context
     began = runtime.context.clock.monotonic()
     runtime.stream_writer(progress("generation", total=1))
+    message = state["message"]
+    evidence = merged_evidence(state)
     short = without_evidence(state, context)
+    by_model = "writer" in context.models
+    over = budget_spent(context) if by_model else ""
+    conclusion = "" if by_model else str(_judged(state).get("conclusion") or "")
     spoken = False
     if short is not None:
         answer = Answer(short, [])
     elif "writer" in context.parts:
-        text = await call_writer(
-            context, state.get("query") or state["message"], merged_evidence(state)
-        )
-        text, citations, _ = cite(text, merged_evidence(state))
-        answer = Answer(text.strip(), citations)
-    elif "writer" in context.models and not (over := budget_spent(context)):
+        text = await call_writer(context, state.get("query") or message, evidence)
+        answer = _cited(text, evidence)
+    elif by_model and not over:
         answer = await streamed(state, runtime)
         spoken = True
-    elif (text := str(_judged(state).get("conclusion") or "")) and "writer" not in context.models:
-        text, citations, _ = cite(_with_numbers(text, state), merged_evidence(state))
-        answer = Answer(text.strip(), citations)
+    elif conclusion:
+        answer = _cited(_with_numbers(conclusion, state), evidence)
         spoken = True
     else:
-        if "writer" in context.models:
-            runtime.stream_writer(
-                progress("generation", total=1, note=f"the rules write the answer: {over}")
-            )
+        if over:
+            note = f"the rules write the answer: {over}"
+            runtime.stream_writer(progress("generation", total=1, note=note))
         answer = offline(state, context)
-    evidence = merged_evidence(state)
-    counts = total_numbers(state, context) if evidence else set()
-    support = (
-        await supported(context, answer.text, evidence, state["message"], counts)
-        if evidence
-        else []
-    )
+    support: list[Supported] = []
+    if evidence:
+        counts = total_numbers(state, context)
+        support = await supported(context, answer.text, evidence, message, counts)
+    text = answer.text
     if spoken and support and context.settings.bounds == "strict":
-        answer = answer._replace(
-            text=with_marks(answer.text, support, detect_language(state["message"]))
-        )
+        text = with_marks(text, support, detect_language(message))
     if short is None and state.get("use_retrieval", True):
-        answer = answer._replace(text=answer.text + dates_note(state, context))
-    if short is None and state.get("noted") and "writer" not in context.models:
-        answer = answer._replace(text=f"{answer.text}\n\n{_acknowledged(state)}")
+        text += dates_note(state, context)
+    if short is None and state.get("noted") and not by_model:
+        text = f"{text}\n\n{_acknowledged(state)}"
     runtime.stream_writer(progress("generation", completed=1, total=1))
-    spent = round((context.clock.monotonic() - began) * 1000, 3)
-    # Documents and models may write what steers a terminal; people print answers.
-    change = {"answer": visible(answer.text), "citations": answer.citations, "support": support}
-    change |= {"answer_kind": answer.kind}
-    return {**change, "generation_ms": spent, "partial": False}
+    return {
+        # Documents and models may write what steers a terminal; people print answers.
+        "answer": visible(text),
+        "citations": answer.citations,
+        "support": support,
+        "answer_kind": answer.kind,
+        "generation_ms": round((context.clock.monotonic() - began) * 1000, 3),
+        "partial": False,
+    }
+
+
+def _cited(text: str, evidence: Evidence) -> Answer:
+    text, citations, _ = cite(text, evidence)
+    return Answer(text.strip(), citations)
 
 
 def _acknowledged(state: Data) -> str:
@@ -253,10 +252,8 @@ def dates_note(state: Data, context: Context) -> str:
     hidden = sum(
         len(base.hidden) for base in dated_bases(context, state) if isinstance(base, PartialBase)
     )
-    dates = [
-        *([say("reply_as_of", date=as_of)] if as_of else []),
-        *([say("reply_known", date=known_date)] if known_date else []),
-    ]
+    dates = [say("reply_as_of", date=as_of)] * bool(as_of)
+    dates += [say("reply_known", date=known_date)] * bool(known_date)
     return "\n\n" + say("reply_dates", dates=say("semicolon").join(dates), n=hidden)
 
 
@@ -427,16 +424,12 @@ def _counted(statement: Support, counts: Collection[float]) -> Support:
 
 
 def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
-    cited = {
-        int(n): evidence[int(n) - 1]
-        for n in re.findall(r"\[(\d+)\]", text)
-        if 1 <= int(n) <= len(evidence)
-    }
+    numbers = {*map(int, re.findall(r"\[(\d+)\]", text))}
+    cited = {n: result for n, result in enumerate(evidence, 1) if n in numbers}
     try:
-        bases = {n: _base(result, context) for n, result in cited.items()}
-        sources = {n: source_text(result, bases[n]) for n, result in cited.items()}
+        sources = {n: source_text(r, _base(r, context)) for n, r in cited.items()}
     except (Divergence, KnowledgeError):  # a replay without the base
-        sources = {n: source_text(result, None) for n, result in cited.items()}
+        sources = {n: source_text(r, None) for n, r in cited.items()}
     return checked(text, sources)
 
 

@@ -13,7 +13,7 @@ from workbench.extensions import call_node, provided
 from workbench.graphs.roles import rules_bind
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, parse_workers
 from workbench.plans import ENDED_WELL, IDLE, last_records
-from workbench.ports import Bases, Context, RunLog, call_merger
+from workbench.ports import Context, RunLog, call_merger
 from workbench.records.figures import (
     Identity,
     ResultsByStep,
@@ -31,7 +31,6 @@ from workbench.state import (
     Records,
     RetrievalResult,
     RetrievalState,
-    RouteDecision,
 )
 
 
@@ -155,12 +154,17 @@ def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalR
 
 
 def _matching(state: RetrievalState, context: Context) -> frozenset[str] | None:
-    """Return the documents that match what the rules read; None where a model planned by what it read itself."""
-    if not rules_bind(state.get("plan"), context.settings):
+    """Return the documents that match the conditions of a list or a recommendation.
+
+    None without conditions, and where a model planned by what it read itself.
+    """
+    decision = state.get("route_decision")
+    filters = decision["filters"] if decision else []
+    listed = decision and decision["query_intent"] in ("list", "recommend")
+    if not filters or not listed or not rules_bind(state.get("plan"), context.settings):
         return None
-    return matching_documents(
-        state.get("route_decision"), context.bases(state.get("kb_prefixes", []))
-    )
+    bases = context.bases(state.get("kb_prefixes", []))
+    return frozenset(doc_id for base in bases for doc_id in base.select(filters))
 
 
 def gather(records: Records, runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
@@ -172,17 +176,6 @@ def gather(records: Records, runs: RunLog, run_id: str) -> dict[str, list[Retrie
     ]
     ended.sort(key=lambda record: (record["iteration"], record["step_id"]))
     return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in ended}
-
-
-def matching_documents(decision: RouteDecision | None, bases: Bases) -> frozenset[str] | None:
-    """Return the documents that match the conditions of a list or a recommendation; None without conditions."""
-    if (
-        not decision
-        or not decision["filters"]
-        or decision["query_intent"] not in ("list", "recommend")
-    ):
-        return None
-    return frozenset(doc_id for base in bases for doc_id in base.select(decision["filters"]))
 
 
 def merge(
@@ -288,15 +281,11 @@ PLACES = 5
 """Documents that count as the first ones."""
 
 
-def _document(result: RetrievalResult) -> str:
-    return str(result["metadata"].get("doc_id") or result["source_id"])
-
-
 def first_documents(evidence: Evidence) -> list[RetrievalResult]:
     """Return the best result of each of the first documents."""
     first: dict[str, RetrievalResult] = {}
     for result in evidence:
-        first.setdefault(_document(result), result)
+        first.setdefault(result["metadata"].get("doc_id") or result["source_id"], result)
     return list(first.values())[:PLACES]
 
 
@@ -354,7 +343,9 @@ def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, s
 
 
 def _execution(records: Records) -> Json:
-    counted = [r for r in last_records(records).values() if not not_needed(r)]
+    # a conditional step that was not activated counts in no success rate
+    ended = last_records(records).values()
+    counted = [r for r in ended if r["status"] != "skipped" or r["error"] not in IDLE]
     well = sum(r["status"] in ENDED_WELL for r in counted)
     return {
         "total_steps": len(counted),
@@ -362,8 +353,3 @@ def _execution(records: Records) -> Json:
         "tool_distribution": dict(sorted(Counter(r["tool"] for r in counted).items())),
         "success_rate": round(well / len(counted), 6) if counted else 0.0,
     }
-
-
-def not_needed(record: ExecutionRecord) -> bool:
-    """Check whether a conditional step was skipped because it was not activated: it counts in no success rate."""
-    return record["status"] == "skipped" and record["error"] in IDLE

@@ -492,18 +492,15 @@ def is_enough(seen: Data) -> bool:
     enough = seen["thresholds"]
     return (
         seen["evidence_count"] >= max(1, enough["min_evidence"])
-        and not (is_low(seen) or is_unsure(seen))
+        and not is_low(seen)
+        # less probable than is asked for: what a name leads to is searched then
+        and seen.get("probability", 1.0) >= enough.get("min_probability", 0.0)
         and not (seen["missing"] or seen["unknown"] or seen.get("missing_fields"))
         and seen.get("candidates", 0) >= enough.get("min_candidates", 0)
         and seen.get("holding") != 0
         and seen.get("answered", True)
         and not unmet(seen)
     )
-
-
-def is_unsure(seen: Data) -> bool:
-    """Check whether the answer answers less probably than is asked for: what a name leads to is searched then."""
-    return seen.get("probability", 1.0) < seen["thresholds"].get("min_probability", 0.0)
 
 
 def is_low(seen: Data) -> bool:

@@ -89,58 +89,29 @@ class RulePlanner:
         notes = list[str]()
         by_intent = False
         bases = {base.name: base for base in knowledge}
-        for worker in parse_workers(decision["worker_name"], list(bases)):
-            base = bases[worker.kb_prefix]
-            tool = ""
-            if worker.agent_type in AGENT_TOOLS:
-                wanted, *alternatives = AGENT_TOOLS[worker.agent_type]
-                tool = next((name for name in (wanted, *alternatives) if name in tools), wanted)
-                # a plan says which tool stands in for one that is not registered
-                if tool != wanted:
-                    notes.append(
-                        say(
-                            "plan_stands_in",
-                            query,
-                            agent=worker.agent_type,
-                            wanted=wanted,
-                            tool=tool,
-                        )
-                    )
-            elif self.settings.planner == "one_step":
-                tool = SEARCH
+        for agent in parse_workers(decision["worker_name"], list(bases)):
+            base = bases[agent.kb_prefix]
+            wanted = AGENT_TOOLS.get(agent.agent_type, ())
+            if not wanted and self.settings.planner == "one_step":
+                wanted = (SEARCH,)
             prefix = base.name if len(knowledge) > 1 else ""
-            ask = Ask(
-                query, decision, names_for(base, knowledge, decision), self.settings, prefix
-            )
-            if tool:
-                branches.append(
-                    [
-                        ask.step(
-                            tool.removesuffix("_search"),
-                            tool,
-                            "plan_search",
-                            {"query": ask.grounded or query},
-                        )
-                    ]
-                )
-            else:
+            names = names_for(base, knowledge, decision)
+            ask = Ask(query, decision, names, self.settings, prefix)
+            if not wanted:
                 branches.append(steps_for(ask, base, tools))
-            by_intent = by_intent or not tool
-        own = (
-            self._registered(query, decision["query_intent"], knowledge, tools)
-            if by_intent
-            else []
-        )
-        steps, left_out = _numbered(branches, own, self.settings.max_tasks)
+                by_intent = True
+                continue
+            tool = next((name for name in wanted if name in tools), wanted[0])
+            # a plan says which tool stands in for one that is not registered
+            if tool != wanted[0]:
+                words = {"agent": agent.agent_type, "wanted": wanted[0], "tool": tool}
+                notes.append(say("plan_stands_in", query, **words))
+            branches.append([ask.search(tool.removesuffix("_search"), tool=tool)])
+        own = self._registered(query, decision["query_intent"], knowledge, tools)
+        most = self.settings.max_tasks
+        steps, left_out = _numbered(branches, own if by_intent else [], most)
         if left_out:
-            notes.append(
-                say(
-                    "plan_left_out",
-                    query,
-                    tools=", ".join(left_out),
-                    most=self.settings.max_tasks,
-                )
-            )
+            notes.append(say("plan_left_out", query, tools=", ".join(left_out), most=most))
         return Plan(
             problem_statement=query,
             assumptions=list(dict.fromkeys([*assumptions(query, decision, knowledge), *notes])),
@@ -160,11 +131,8 @@ class RulePlanner:
             fields = tools[name].input_schema.model_fields
             required = {field for field, info in fields.items() if info.is_required()}
             if intent in tool.intents and "query" in fields and required <= {"query"}:
-                prefix = (
-                    {"kb_prefix": knowledge[0].name}
-                    if len(knowledge) > 1 and "kb_prefix" in fields
-                    else {}
-                )
+                several = len(knowledge) > 1 and "kb_prefix" in fields
+                prefix = {"kb_prefix": knowledge[0].name} if several else {}
                 step = PlanStep(
                     step_id=slug(name),
                     objective=tool.description or say("plan_search", query),
@@ -312,21 +280,15 @@ class Ask:
         text = " ".join(self.words) if wish else searched_text(self.query, self.decision)
         return with_names(text, self.names).strip()
 
-    def search(self, label: str = "hybrid", key: str = "plan_search", **words: Any) -> PlanStep:
+    def search(
+        self, label: str = "hybrid", key: str = "plan_search", tool: str = SEARCH, **more: Any
+    ) -> PlanStep:
         """Return a plain search for the question."""
-        return self.step(label, SEARCH, key, {"query": self.grounded or self.query}, **words)
+        return self.step(label, tool, key, {"query": self.grounded or self.query}, **more)
 
-    def naive(self, key: str, after: Sequence[PlanStep], condition: Any = "always") -> PlanStep:
+    def naive(self, key: str, after: Sequence[PlanStep], **more: Any) -> PlanStep:
         """Return a search by meaning alone, behind these steps."""
-        return self.step(
-            "naive",
-            "naive_search",
-            key,
-            {"query": self.grounded or self.query},
-            SHORT,
-            after,
-            condition,
-        )
+        return self.search("naive", key, "naive_search", budget=SHORT, after=after, **more)
 
     def discover(self, key: str = "plan_discover") -> PlanStep:
         """Return the selection of documents by their fields."""
@@ -365,7 +327,7 @@ def _otherwise(ask: Ask) -> list[PlanStep]:
 
 def _qa(ask: Ask) -> list[PlanStep]:
     about = ask.search(slug(ask.names[0]), "plan_about", name=listed(ask.names, ask.query))
-    return [about, ask.naive("plan_fallback", [about], "if_insufficient")]
+    return [about, ask.naive("plan_fallback", [about], condition="if_insufficient")]
 
 
 def _discover(ask: Ask) -> list[PlanStep]:
@@ -383,28 +345,18 @@ def _discover(ask: Ask) -> list[PlanStep]:
 
 
 def _compare(ask: Ask) -> list[PlanStep]:
-    sides = [
-        ask.step(
-            slug(name), SEARCH, "plan_side", {"query": " ".join([name, *ask.words])}, name=name
-        )
-        for name in ask.names[: max(1, ask.settings.max_tasks - 1)]
-    ]
+    sides = []
+    for name in ask.names[: max(1, ask.settings.max_tasks - 1)]:
+        query = " ".join([name, *ask.words])
+        sides.append(ask.step(slug(name), SEARCH, "plan_side", {"query": query}, name=name))
     return [*sides, ask.naive("plan_together", sides)]
 
 
 def _person(ask: Ask) -> list[PlanStep]:
     name = ask.names[0]
-    who = ask.step(
-        slug(name),
-        "local_search",
-        "plan_who",
-        {"query": name, "entities": [name]},
-        NAMES,
-        name=name,
-    )
-    works = ask.step(
-        "works", SEARCH, "plan_works", {"query": ask.grounded}, FULL, [who], name=name
-    )
+    asked = {"query": name, "entities": [name]}
+    who = ask.step(slug(name), "local_search", "plan_who", asked, NAMES, name=name)
+    works = ask.search("works", "plan_works", after=[who], name=name)
     return [who, works]
 
 

@@ -48,6 +48,7 @@ from workbench.plans import (
     work_seconds,
 )
 from workbench.ports import Bases, Context, Tool, Tools
+from workbench.records.proposals import last_needs
 from workbench.records.tape import RULES
 from workbench.state import Data, Decision, Json, Records, RetrievalState, RouteDecision
 from workbench.tools.langchain import model_input
@@ -246,7 +247,6 @@ async def planned_by_model(
     form = plan_form(tools, bases, settings.max_tasks)
     route = summary(decision, bases)
     records = state.get("records", [])
-    reflections = state.get("reflections", [])
     reading = {
         name: route[name] for name in ("query_intent", "filters", "entities") if route[name]
     }
@@ -258,7 +258,7 @@ async def planned_by_model(
         "reading": json.dumps(reading, ensure_ascii=False),
         "history": history_text(state.get("history", []), settings.history_window),
         "before": _before(before, state, context),
-        "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else []),
+        "needs": told_needs(last_needs(state.get("reflections", []))),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
         "wish": _wish(state),
         "most": str(settings.max_tasks),

@@ -63,7 +63,7 @@ from workbench.plans import (
     work_seconds,
 )
 from workbench.ports import Bases, Context, KnowledgeBase, call_reflector
-from workbench.records.proposals import MET
+from workbench.records.proposals import MET, last_needs
 from workbench.records.tape import BY_MODEL, RULES
 from workbench.state import (
     Data,
@@ -546,16 +546,12 @@ async def reflected_by_model(
     query = now.state["query"]
     entries = seen.get("needs", [])
     records = now.state.get("records", [])
-    tools = offered(now.context.tools, now.bases)
+    tools = offered(context.tools, now.bases)
     needs = [entry for entry in entries if not is_settled(entry)]
-    reflections = now.state.get("reflections", [])
-    before = reflections[-1]["signals"].get("needs", []) if reflections else []
-    met_before = {entry["need"] for entry in before if entry["met"] >= MET}
-    met = list(
-        dict.fromkeys(
-            result_id for entry in before for result_id in entry["by"] if entry["met"] >= MET
-        )
-    )
+    needs_before = last_needs(now.state.get("reflections", []))
+    before = [entry for entry in needs_before if entry["met"] >= MET]
+    met_before = {entry["need"] for entry in before}
+    met = list(dict.fromkeys(result_id for entry in before for result_id in entry["by"]))
     passages, groups = read_window(
         now.plan, collect(now.state, context), met, context.settings.reflector_window
     )
@@ -578,10 +574,10 @@ async def reflected_by_model(
     form = reply.form
     if form is None:
         return None, reply.refused
-    steps, overruled = _new_steps(form.steps, now, proposal)
-    judged, invented = _judged(entries, form.needs, passages, proposal.say)
-    overruled += invented
     say = proposal.say
+    steps, overruled = _new_steps(form.steps, now, proposal)
+    judged, invented = _judged(entries, form.needs, passages, say)
+    overruled += invented
     unsaid = seen.get("missing_fields", [])
     strict = context.settings.bounds == "strict"
     enough = form.enough and (not strict or (bool(now.evidence) and not unsaid))
@@ -596,7 +592,7 @@ async def reflected_by_model(
         facts.append(say("reflect_overruled", names=say("semicolon").join(overruled)))
     for step in [] if enough or form.stop else steps:
         proposal.steps.append(step)
-        proposal.reasons.append(proposal.say("reflect_ask", query=_query(step) or step.objective))
+        proposal.reasons.append(say("reflect_ask", query=_query(step) or step.objective))
     reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
     if reflection["stop_reason"] in ("no_further_action", "error") and not form.stop:
         refused = [*reply.refused, *overruled, say("over_no_step")]

@@ -12,7 +12,8 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -418,23 +419,12 @@ class Addition:
         progress("vectors")(0, 1)
         vectors.ensure(self._index, self._model, texts, self._dimensions, progress("vectors"))
         if rerank.available(self._settings, self._model.name):
-            self._ensure_words(texts, progress("words"))
+            words = {word: word for word in sorted({*chain(*map(rerank.words, texts))})}
+            embed = partial(word_vectors, self._model)
+            vectors.keep_missing(self._index, "words", words, embed, 512, progress("words"))
 
     def _cut(self, document: Document) -> list[str]:
         return corpus.chunks(document.text, self._settings.chunk_characters, document.title)
-
-    def _ensure_words(self, texts: Sequence[str], on_done: Callable[[int, int], None]) -> None:
-        """Store the vector of every word that a reranker will need."""
-        words_at_once = 512
-        words = sorted({word for text in texts for word in rerank.words(text)})
-        rows = self._index.rows_in("SELECT word FROM words WHERE word IN ({})", words)
-        stored = {word for (word,) in rows}
-        missing = [word for word in words if word not in stored]
-        for start in range(0, len(missing), words_at_once):
-            batch = missing[start : start + words_at_once]
-            blobs = [row.tobytes() for row in word_vectors(self._model, batch)]
-            self._index.keep("words", zip(batch, blobs, strict=True))
-            on_done(start + len(batch), len(missing))
 
     def _follow(self) -> None:
         """Update the store of vectors."""

@@ -97,7 +97,6 @@ class CorpusKnowledge:
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
-        self._names = Names(self._index)
 
     def close(self) -> None:
         """Close the index; the base cannot be used after that."""
@@ -185,7 +184,7 @@ class CorpusKnowledge:
             if self._reranks:
                 rerank.words("预热")
             self._warm = True
-        self._names.titles(["warm"])
+        self._view.names.titles(["warm"])
         if not self._is_large:
             self._view.matrix  # noqa: B018 - read when first asked for
         elif not self._settings.chroma_url and not self._model.name.startswith("openai:"):
@@ -361,13 +360,13 @@ class CorpusKnowledge:
         Values that only group (genres, countries, years) are not names.
         """
         if kind == "title":
-            return self._names.titles([text])[0]
-        return self._names.link(text, self._view.weight, math.log(1 + self._view.passages))
+            return self._view.names.titles([text])[0]
+        return self._view.names.link(text, self._view.weight, math.log(1 + self._view.passages))
 
     @_in_one_generation
     def entity(self, name: str) -> Entity | None:
         """Return the entity of this id, name or alias, compared folded; the best connected one if several have it."""
-        bearers = self._names.bearers([surface_key(name)])
+        bearers = self._view.names.bearers([surface_key(name)])
         ids = [name, *(bearer.entity_id for own in bearers.values() for bearer in own[:1])]
         by_id = {
             entity["entity_id"]: entity for entity in entities(self._index, "entity_id", ids)
@@ -390,8 +389,8 @@ class CorpusKnowledge:
         if kind == "communities":
             return communities.read(self._index, ids)
         if kind == "links":
-            return self._names.links(ids)
-        return self._names.shared(ids, limit)
+            return self._view.names.links(ids)
+        return self._view.names.shared(ids, limit)
 
     @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:
@@ -544,6 +543,7 @@ class View:
         self._lock = threading.RLock()
         self._store: Store | None = None
         self._closed = False
+        self.names = Names(index)
         # a cache of limited size, since questions may have any words
         self._frequency = lru_cache(50_000)(partial(term_frequency, index))
 

@@ -140,7 +140,7 @@ class Library:
             WorkspaceBusy: another process is writing to this base.
         """
         begun = time.monotonic()
-        tell = progress or _silent
+        tell = progress or (lambda *_: None)
         files = given_paths(paths)
         with self.writing(check_name(name)) as folder:
             tell("read", 0, 0)
@@ -158,7 +158,7 @@ class Library:
         report.seconds = round(time.monotonic() - begun, 3)
         return report
 
-    def rebuild(self, name: str, *, progress: Progress | None = None) -> RebuildReport:
+    def rebuild(self, name: str) -> RebuildReport:
         """Make a base again, from its files and, where those are gone, from the documents that its index kept.
 
         Raises:
@@ -167,12 +167,12 @@ class Library:
             WorkspaceBusy: another process is writing to it.
         """
         begun = time.monotonic()
-        names = self.names()
+        names = self.names()  # which settles what was killed
         if not (self.root / check_name(name)).is_dir():
             raise UnknownKnowledge(name, names)
         with self.writing(name) as folder:
             self._forget(name)
-            report = rebuild(name, folder, self._settings, progress or _silent)
+            report = rebuild(name, folder, self._settings, lambda *_: None)
         report.seconds = round(time.monotonic() - begun, 3)
         return report
 
@@ -269,7 +269,3 @@ def check_name(name: str) -> str:
             "letter or digit; 'general' means: no retrieval, and Windows keeps names like 'con' and 'nul' for itself."
         )
     return name
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Ignore the progress."""

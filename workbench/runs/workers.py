@@ -147,7 +147,7 @@ class Work:
         conversations: SqlConversations,
         context: Callable[[Driver, str], Context],
         max_concurrency: int,
-        workspace: Any = None,
+        workspace: Any,
     ):
         self.workspace = workspace
         self.lease = lease

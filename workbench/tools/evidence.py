@@ -155,7 +155,7 @@ def titles(results: Iterable[Data], without: Sequence[str] = ()) -> list[str]:
     )
 
 
-def card(subject: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
+def card(subject: Entity, knowledge: KnowledgeBase) -> str:
     """Return an entity in a line: ``Lao She (Person; 老舍): written The Teahouse, ...; ...``."""
     about = "; ".join([subject["type"], *subject["aliases"][:3]])
     phrases: dict[str, list[str]] = {}
@@ -170,7 +170,7 @@ def card(subject: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
             phrase = _phrase(relation["type"], forward, field_names.get(relation["type"], ""))
             phrases.setdefault(phrase, []).append(neighbour["name"])
     facts = "; ".join(
-        f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}"
+        f"{phrase} {', '.join(dict.fromkeys(names[:8]))}"
         for phrase, names in sorted(phrases.items())
     )
     return f"{subject['name']} ({about})" + (f": {facts}" if facts else "")

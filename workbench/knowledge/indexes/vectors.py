@@ -7,7 +7,7 @@ twice. Above it Chroma gives candidates (``stores.py``), and their cosines are e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ def ensure(
     lengths: set[int],
     on_done: Callable[[int, int], None],
 ) -> None:
-    """Keep a vector of each text; who has none is embedded, and ``on_done(done, total)`` hears of each handful.
+    """Keep a vector of each text.
 
     Args:
         index: where they are kept.
@@ -57,25 +57,47 @@ def ensure(
         lengths: of the vectors of one add so far, which must all be alike; those of these texts join them.
         on_done: hears of progress.
     """
-    handful = 128  # texts that are embedded and kept at a time: what a kill loses
     wanted = {vector_key(model.name, text): text for text in texts}
-    lengths_by_key = dict(
-        index.rows_in(
-            "SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)
-        )
-    )
-    lengths.update(lengths_by_key.values())
+    sql = "SELECT DISTINCT length(vector) / 4 FROM vectors WHERE key IN ({})"
+    lengths.update(row[0] for row in index.rows_in(sql, list(wanted)))
     _alike(lengths, model)
-    missing = [(key, text) for key, text in wanted.items() if key not in lengths_by_key]
-    for start in range(0, len(missing), handful):
-        part = missing[start : start + handful]
-        rows = model.array([text for _, text in part])
+
+    def embed(texts: list[str]) -> np.ndarray:
+        rows = model.array(texts)
         lengths.add(rows.shape[1])
         _alike(lengths, model)
-        index.keep(
-            "vectors", ((key, row.tobytes()) for (key, _), row in zip(part, rows, strict=True))
-        )
-        on_done(min(start + handful, len(missing)), len(missing))
+        return rows
+
+    keep_missing(index, "vectors", wanted, embed, 128, on_done)
+
+
+def keep_missing(
+    index: Index,
+    table: str,
+    wanted: Mapping[str, str],
+    embed: Callable[[list[str]], np.ndarray],
+    at_once: int,
+    on_done: Callable[[int, int], None],
+) -> None:
+    """Keep a vector for each key that has none, so many at a time: what a kill loses.
+
+    Args:
+        index: where they are kept.
+        table: ``vectors`` or ``words``.
+        wanted: key -> what is embedded.
+        embed: returns a row for each of these texts.
+        at_once: how many are embedded and kept at a time.
+        on_done: hears of each handful, as ``on_done(done, total)``.
+    """
+    column = {"vectors": "key", "words": "word"}[table]
+    sql = f"SELECT {column} FROM {table} WHERE {column} IN ({{}})"
+    stored = {row[0] for row in index.rows_in(sql, list(wanted))}
+    missing = [key for key in wanted if key not in stored]
+    for start in range(0, len(missing), at_once):
+        keys = missing[start : start + at_once]
+        rows = embed([wanted[key] for key in keys])
+        index.keep(table, ((key, row.tobytes()) for key, row in zip(keys, rows, strict=True)))
+        on_done(start + len(keys), len(missing))
 
 
 def _alike(lengths: set[int], model: TextModel) -> None:

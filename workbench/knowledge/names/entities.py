@@ -9,7 +9,7 @@ is a function of the documents alone: their order and history change nothing.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,6 @@ from workbench.state import Data
 from workbench.text import iso, sentences
 
 LONGEST_NAME = 80
-NO_WORDS = Vocabulary()
 
 
 NamedPassage = tuple[str, str, Iterable[tuple[str, str]]]
@@ -51,6 +50,11 @@ class Source:
     aliases: Sequence[str]
     names: Mapping[str, list[str]]
     passages: Sequence[NamedPassage]
+
+    @property
+    def first_chunk(self) -> str:
+        """Return the id of its first passage; "" where it has none."""
+        return self.passages[0][0] if self.passages else ""
 
 
 def values(name: str, value: Any) -> list[str]:
@@ -100,7 +104,7 @@ class GraphBuilder:
     the first is kept.
     """
 
-    def __init__(self, connection: sqlite3.Connection, vocabulary: Vocabulary = NO_WORDS) -> None:
+    def __init__(self, connection: sqlite3.Connection, vocabulary: Vocabulary) -> None:
         self._connection = connection
         self._vocabulary = vocabulary
         self.entities: dict[str, Entity] = {}
@@ -191,8 +195,7 @@ class GraphBuilder:
             target = f"{doc.removesuffix(node['id'])}{node_id}"
             if target in self.entities:
                 holds = (chunk_id for chunk_id, text, _ in source.passages if sentence in text)
-                first = source.passages[0][0] if source.passages else ""
-                self._relate(doc, relation, target, sentence, next(holds, first))
+                self._relate(doc, relation, target, sentence, next(holds, source.first_chunk))
                 self._join(doc, target)
 
     def _enter(
@@ -227,29 +230,19 @@ class GraphBuilder:
             if entity_id not in self._untitled
         ]
         names = compiled(entities, self._degrees(), self.categories, self._years)
+        bearers_by_key = {}
         for key, bearers in names.items():
             self._write("names", ((key, place, *bearer) for place, bearer in enumerate(bearers)))
-        bearers_by_key = {
-            key: [bearer for bearer in bearers if not bearer.category]
-            for key, bearers in names.items()
-        }
-        bearers_by_key = {key: bearers for key, bearers in bearers_by_key.items() if bearers}
+            if named := [bearer for bearer in bearers if not bearer.category]:
+                bearers_by_key[key] = named
         matcher = Matcher(bearers_by_key)
         for source in read():
             self._link(source, bearers_by_key, matcher)
 
     def _degrees(self) -> Mapping[str, int]:
         """Count the relations of each entity."""
-        counts = Counter[str]()
-        for end in ("source", "target"):
-            counts.update(
-                dict(
-                    self._connection.execute(
-                        f"SELECT {end}, count(*) FROM relations GROUP BY {end}"
-                    )
-                )
-            )
-        return counts
+        ends = "SELECT source AS entity FROM relations UNION ALL SELECT target FROM relations"
+        return dict(self._connection.execute(f"SELECT entity, count(*) FROM ({ends}) GROUP BY 1"))
 
     def _link(
         self, source: Source, names: Mapping[str, Sequence[Bearer]], matcher: Matcher
@@ -257,7 +250,7 @@ class GraphBuilder:
         doc = document_entity(source.doc_id)
         for chunk_id, text, _ in source.passages:
             for sentence in sentences(text):
-                mentions = mentions_in(sentence, names, matcher, doc, careless=True)
+                mentions = mentions_in(sentence, names, matcher, doc)
                 for mention in nearest(
                     mentions, doc, lambda entity_id: self._related.get(entity_id, ())
                 ):
@@ -285,9 +278,7 @@ def _statement(source: Source, field_name: str, value: str) -> tuple[str, str]:
             for sentence in sentences(text):
                 if key in f" {surface_key(sentence)} ":
                     return sentence, chunk_id
-    return f"{source.title} — {field_name}: {value}", source.passages[0][
-        0
-    ] if source.passages else ""
+    return f"{source.title} — {field_name}: {value}", source.first_chunk
 
 
 def names_in_fields(

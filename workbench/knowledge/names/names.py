@@ -10,6 +10,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from workbench.knowledge.indexes.index import Index, entities
 from workbench.knowledge.names.entities import LONGEST_NAME
@@ -34,11 +35,10 @@ _UNTYPED = "Document"
 
 
 class Names:
-    """Who has which name in an index, who is meant in a text, and what leads from passage to passage."""
+    """Who has which name in one generation of an index, who is meant in a text, and what leads on from a passage."""
 
     def __init__(self, index: Index):
         self._index = index
-        self._matcher: tuple[int, Matcher] = (-1, Matcher(()))
 
     def bearers(self, keys: Sequence[str], also: str = "") -> dict[str, list[Bearer]]:
         """Return who has these names, the best first."""
@@ -67,7 +67,7 @@ class Names:
         # Entities of one name that are compared.
         rivals = 8
         names = self.bearers(candidates(text), "AND NOT category")
-        mentions = mentions_in(text, names, Matcher(names), careless=True)
+        mentions = mentions_in(text, names, Matcher(names))
         for mention in mentions:
             ids = [mention["entity_id"], *mention.get("others", ())][:rivals]
             bearers = (
@@ -124,14 +124,14 @@ class Names:
         }
         return passages[0][0] if passages else None, {row[0] for row in rows}, own_terms
 
+    @cached_property
+    def _titles(self) -> Matcher:
+        sql = f"SELECT key FROM names WHERE {_OF_DOCUMENT} GROUP BY key HAVING min(rank) < 2 OR count(*) <= ?"
+        return Matcher(row[0] for row in self._index.rows(sql, (NAMESAKES,)))
+
     def titles(self, texts: Sequence[str]) -> list[list[Mention]]:
         """Return for each text the titles that it names, in its order, with all documents of each."""
-        generation, matcher = self._matcher
-        if generation != self._index.generation:
-            sql = f"SELECT key FROM names WHERE {_OF_DOCUMENT} GROUP BY key HAVING min(rank) < 2 OR count(*) <= ?"
-            matcher = Matcher(row[0] for row in self._index.rows(sql, (NAMESAKES,)))
-            self._matcher = self._index.generation, matcher
-        names = [list(matcher.names_in(text)) for text in texts]
+        names = [list(self._titles.names_in(text)) for text in texts]
         doc_ids = self._documents(
             sorted({key for text_names in names for _, _, key in text_names})
         )

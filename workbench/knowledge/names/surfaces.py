@@ -113,8 +113,8 @@ def is_ordinary(key: str) -> bool:
 def compiled(
     entities: Iterable[Entity],
     degrees: Mapping[str, int],
-    categories: Collection[str] = (),
-    years: Mapping[str, int] | None = None,
+    categories: Collection[str],
+    years: Mapping[str, int],
 ) -> dict[str, list[Bearer]]:
     """Return who has each name, the best first, by the name's key.
 
@@ -135,7 +135,7 @@ def compiled(
             0,
             -degrees.get(entity_id, 0),
             entity_id,
-            (years or {}).get(entity_id),
+            years.get(entity_id),
             entity_id in categories,
         )
         for place, name in enumerate([entity["name"], *entity["aliases"]]):
@@ -371,7 +371,6 @@ def mentions_in(
     names: Mapping[str, Sequence[Bearer]],
     matcher: Matcher,
     about: str = "",
-    careless: bool = False,
 ) -> list[Mention]:
     """Return the known names in a text with their bearers, the best connected first.
 
@@ -379,7 +378,7 @@ def mentions_in(
     the text is about: its own name means it.
     """
     mentions = []
-    for start, end, key in matcher.names_in(text, careless):
+    for start, end, key in matcher.names_in(text, careless=True):
         first, *rest = _bearers(names[key], text[end:], about)
         mention = Mention(start=start, end=end, surface=text[start:end], entity_id=first)
         mentions.append(Mention(**mention, others=rest) if rest else mention)

@@ -52,18 +52,10 @@ _SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("
 """Other keys for a title and an id; as fields they keep their names."""
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
-_RESERVED = {
-    *TEXT_KEYS,
-    "id",
-    "title",
-    "url",
-    "licence",
-    "license",
-    "type",
-    "aliases",
-    "names",
-    STRUCTURE,
-}
+_READ_BY_NAME = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}
+_RESERVED = _READ_BY_NAME | {"aliases", "names", STRUCTURE}
+_UNTYPED = frozenset(_READ_BY_NAME.union(*_SYNONYMS.values()))
+"""Columns that are text whatever is written in them."""
 _LINK = re.compile(r"!?\[\[([^\[\]|#^]*)((?:#[^\[\]|]*)?)(?:\|([^\[\]]*))?\]\]")
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)(?:\1|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
 _ILLEGIBLE: dict[int, str | None] = dict.fromkeys(
@@ -72,10 +64,6 @@ _ILLEGIBLE: dict[int, str | None] = dict.fromkeys(
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
 _PROSE = re.compile(r"\S \S+ .*[.!?]$|[。！？]", re.DOTALL)
 """A value that is written in sentences."""
-_UNTYPED = frozenset(
-    {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_SYNONYMS.values())
-)
-"""Columns that are text whatever is written in them."""
 
 
 class Problem(TypedDict):
@@ -101,22 +89,12 @@ class Document:
     names: Mapping[str, list[str]] = field(default_factory=dict)
     source: str = ""
 
-    def content(self) -> Json:
-        """Return everything but where it came from."""
-        return {
-            "title": self.title,
-            "text": self.text,
-            "url": self.url,
-            "licence": self.licence,
-            "type": self.type,
-            "fields": dict(self.fields),
-            "aliases": list(self.aliases),
-            "names": dict(self.names),
-        }
-
     def digest(self) -> str:
         """Return hex digest of the content: two documents with one digest are the same document."""
-        return hashlib.sha256(canonical_json([self.doc_id, self.content()]).encode()).hexdigest()
+        content = {
+            name: vars(self)[name] for name in vars(self) if name not in ("doc_id", "source")
+        }
+        return hashlib.sha256(canonical_json([self.doc_id, content]).encode()).hexdigest()
 
 
 class Place(NamedTuple):

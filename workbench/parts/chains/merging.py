@@ -114,7 +114,7 @@ def chain_steps(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
         ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded or ask.query})
     ]
     steps.append(ask.search())
-    return [*steps, ask.naive("plan_fallback", steps, "if_insufficient")]
+    return [*steps, ask.naive("plan_fallback", steps, condition="if_insufficient")]
 
 
 def _without(query: str, spans: Iterable[Sequence[int]]) -> str:

@@ -26,6 +26,7 @@ from pydantic import BaseModel, Field
 from workbench.errors import WorkbenchError
 from workbench.extensions import Service
 from workbench.graphs.roles import ask_model
+from workbench.language.words import is_small_talk
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
 from workbench.parts.memory.reading import question_to_memory
@@ -320,7 +321,8 @@ class MemoryService(Service):
         recalling = self.recalling(driver)
         conversation_id = row["conversation_id"]
         user_id = row["user_id"]
-        answered = await recalling.keep_up(user_id)
+        # a greeting gets its vectors with what is said next
+        answered = is_small_talk(row["message"]) or await recalling.keep_up(user_id)
         if not answered and (self._retrying is None or self._retrying.done()):
             self._retrying = self._wb._work.loop.submit(recalling.keep_up(user_id, retries_s))
         ports = self._wb._ports(driver)

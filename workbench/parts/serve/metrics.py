@@ -168,6 +168,11 @@ class Observers(Service):
             thread.join(5)
 
 
+def observers(wb: Any) -> Observers | None:
+    """Return the observers of a workspace; None where its settings name none."""
+    return Observers(wb) if wb.settings.spans or wb.settings.metrics else None
+
+
 def _check_library(library: str, setting: str, extra: str) -> None:
     with suppress(ModuleNotFoundError):  # of a parent
         if find_spec(library):
