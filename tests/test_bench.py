@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from markupsafe import Markup
 
 from tests import forked
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
+from workbench.records.proposals import VERDICTS
 from workbench.runs.asking import LONGEST_MESSAGE
 from workbench.runs.fork import details
 from workbench.runs.recording import found_pieces, origin_of
@@ -25,13 +28,13 @@ from workbench.views.blocks import Table
 from workbench.views.comparison import _side_text, beside
 from workbench.views.drawing import STYLE
 from workbench.views.labels import Labels
-from workbench.views.markup import draw
 from workbench.views.run import answer as drawn_answer
 from workbench.views.run import head
 from workbench.views.runs import runs_table
 from workbench.widgets.bench import Bench
 from workbench.widgets.follow import Now
 from workbench.widgets.futures import Decisions
+from workbench.widgets.review import Review
 from workbench.widgets.runs import RunTable
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
@@ -379,9 +382,61 @@ def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, 
     assert "edited (you) · “The Wedding Banquet”: Objective: Find what" in _side_text(
         {**side, "proposal": {"plan": plan.dump()}}, Labels("en")
     )
-    decided = {"edits": {"plan": edited.dump()}, "proposal": {"plan": plan.dump()}}
-    needs = draw("review.standing", Labels("en"), document={"decisions": [decided]}, needs="✓ 3 needs: 3 met")
-    assert "wb-person" in needs and "○ 3 needs: 3 met; asked by you, not judged: another" in needs, "and not green"
+
+
+_met = st.sampled_from([0.0, 0.4, 0.5, 1.0])
+_kinds = st.sampled_from(["name", "words", "answer"])
+_needs = st.lists(st.tuples(_kinds, _met, st.sampled_from(["", *VERDICTS])), max_size=4)
+
+
+@given(
+    _needs,
+    st.lists(st.sampled_from(["the fathers", "<b>", "need 0", " "]), max_size=3),
+    st.sampled_from(["plan", "next_steps"]),
+)
+@example([("name", 1.0, "")] * 3, ["the fathers"], "plan")
+def test_what_is_announced_of_needs_is_what_is_shown(
+    asked: Run, found: list[tuple[str, float, str]], wishes: list[str], edited: str
+) -> None:
+    labels = Labels("en")
+    needs = [
+        {"need": f"need {n}", "kind": kind, "met": met, "said": said, "by": [], "title": "", "quote": ""}
+        for n, (kind, met, said) in enumerate(found)
+    ]
+    steps = [{"objective": wish} for wish in wishes]
+    edits = {"plan": {"steps": steps}} if edited == "plan" else {"next_steps": steps}
+    decided = {**asked.decisions[0], "edits": edits, "proposal": {"plan": {"steps": []}}, "action": "edit"}
+    done = asked.to_dict()
+    reflection = {**done["reflections"][-1], "signals": {**done["reflections"][-1]["signals"], "needs": needs}}
+    document = {**done, "reflections": [reflection], "decisions": [decided]}
+    args_schema = {"properties": {"needs": {"type": "object"}}}
+    review = {
+        "point": "reflect",
+        "action_requests": [{"name": "reflect", "args": {**reflection, "should_continue": False}}],
+        "review_configs": [{"args_schema": args_schema}],
+    }
+    panel = Review(labels)
+    panel.show({**document, "status": "paused", "review": review})
+    fields = panel._form.needs.fields  # type: ignore[union-attr]
+    rows = {name: Markup(field.box.children[0].value).striptags() for name, field in fields.items() if name}
+    asked_for = {wish.strip() for wish in wishes if wish.strip()} - {need["need"] for need in needs}
+    assert [*rows] == [need["need"] for need in needs] + [wish for wish in dict.fromkeys(wishes) if wish in asked_for]
+    bar, drawn = (
+        text(panel.band),
+        " ".join(unescape(re.sub(r"<[^>]+>", " ", drawn_answer(document, labels).html)).split()),
+    )
+    for words, count in (
+        (r"(\d+) of \d+ needs? met", sum(bool(re.match(r"\S (met|likely|confirmed)", row)) for row in rows.values())),
+        (r"\d+ of (\d+) needs? met", len(needs) - sum("✓ not needed" in row for row in rows.values())),
+        (r"(\d+) not judged", len(asked_for)),
+    ):
+        shown_counts = [int(n) for page in (bar, drawn) for n in re.findall(words, page)]
+        assert shown_counts == [count] * 2 or (not count and not shown_counts)
+    for wish in asked_for:
+        assert "○ not judged" in rows[wish] and f"○ Not judged: {wish}" in drawn
+        options = [option for option, _ in fields[wish].control.widget.options]
+        assert options == ["not judged", "still needed", "confirmed", "not needed"]
+    assert ("✓" in bar) <= (not asked_for), "it is green where nothing is left"
 
 
 def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, asked: Run, stopped: Run) -> None:

@@ -18,15 +18,17 @@ from tests.servers.roles import responder, role_of
 from tests.test_hostile import ALL, HOSTILE, STEERING, read
 from tests.test_roles import CORE, GOOD, KEY, QUESTION
 from workbench.errors import InvalidAnswer
+from workbench.graphs.plan import with_names
 from workbench.plans import Plan, PlanStep
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
 from workbench.views.markup import draw
+from workbench.views.plan import document_titles, step_titles
 from workbench.widgets.bench import Bench
 from workbench.widgets.calls import Calls
-from workbench.widgets.form import Fields, Message, form_fields
+from workbench.widgets.form import Fields, Message, form_fields, step_names
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
@@ -134,7 +136,8 @@ def test_add_and_remove():
     made.list.press("remove", B)
     assert of(made, C)["depends_on"] == [A]
     assert ids(made) == [A, C, D, "step_4_new"]
-    assert "+ “Who?”" in made.below.html and "− “step_1_b”" in made.below.html
+    changes = " ".join(re.sub("<[^>]*>", " ", made.below.html).split())
+    assert "+ Who? − step_1_b" in changes
     made.below.press("discard")
     assert made.plan == plan().dump() and made.edits == 0
     made.pressed(Event("undo"))
@@ -383,6 +386,57 @@ def test_respond_opens_a_field_and_sends_its_text(wb: Workbench, send: Callable[
     send(review)  # by its button, or by control and enter
     assert run.decisions[0]["action"] == "respond" and run.decisions[0]["message"] == "only the fathers"
     assert "fathers" in run.query
+
+
+def test_steps_are_named_by_their_titles_or_by_id() -> None:
+    long = "Which film has more fathers in it, and which of them cooks for his three daughters on Sundays?"
+    made = Plan(
+        steps=[
+            step(A, tool_input={"query": "Heist"}),
+            step(B, tool_input={"query": "heist"}),
+            step(C, tool_input={"query": "Heist"}),
+            step(D, tool_input={"query": long}),
+        ]
+    )
+    titles = step_titles(made)
+    control = step_names("", titles)
+    assert control.write([A, B, C, "mine"])
+    assert control.widget.value == ["Heist", "heist (2)", "Heist (3)", "mine"]
+    for typed, step_id in ((long, D), (D, D), ("HEIST (3)", C), (" heist ", A), ("ghost", "ghost")):
+        control.widget.value = [typed]
+        assert control.read() == [step_id] and control.widget.value == [titles.get(step_id, step_id)]
+    control.widget.value = ["Heist", A]
+    assert control.read() == [A], "the same step twice is one"
+
+
+def test_no_id_of_a_step_is_shown_in_its_row_its_form_or_a_problem() -> None:
+    steps = [step(A, tool_input={"query": ALL}), step(B, A, tool_input={"query": "Sons"}), step(C, "step_9_x")]
+    made = editor(made=Plan(problem_statement="Who?", steps=steps))
+    made.chosen = B
+    shown = [made.list.html, made.fields.head.html, made.below.html]
+    made.chosen = C
+    shown.append(dict(form_fields(made.fields.form))["depends_on"]._note.html)  # type: ignore[union-attr]
+    page = read(" ".join(shown))
+    assert not page.tags & {"a", "iframe", "img", "link", "script", "style"}
+    assert "step_0" not in page.text and "step_1_b" not in page.text and "“Sons”" in page.text
+    made.chosen = B
+    [title] = dict(form_fields(made.fields.form))["depends_on"].control.widget.value
+    assert title == step_titles(made._draft.plan)[A] and not STEERING.search(title)
+
+
+def test_a_step_is_named_as_its_question_names_what_it_searches() -> None:
+    names = [
+        {"name": "The Wedding Banquet", "surface": "《喜宴》"},
+        {"name": "Eat Drink Man Woman", "surface": "《饮食男女》"},
+    ]
+    for asked, surface in (("《喜宴》和《饮食男女》有什么不同？", "《喜宴》"), (COMPARISON, "The Wedding Banquet")):
+        question = {"text": asked, "names": [{**names[0], "surface": surface}, names[1]]}
+        if asked == COMPARISON:
+            question["names"] = [{**name, "surface": name["name"]} for name in names]
+        queries = ["The Wedding Banquet", with_names(asked, [name["name"] for name in names])]
+        made = Plan(steps=[step(f"step_{n}", tool_input={"query": query}) for n, query in enumerate(queries)])
+        told = {"plan": made.dump(), "route_decision": {"question": question}}
+        assert [*document_titles(told).values()] == [surface, asked]
 
 
 def test_problems_of_the_plan_keep_it_from_running(wb: Workbench) -> None:

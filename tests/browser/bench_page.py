@@ -7,7 +7,6 @@ from typing import Any
 from playwright.sync_api import Page
 
 from workbench.session import Workbench
-from workbench.views.markup import step_name
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 OPEN = "from workbench import Workbench\nwb = Workbench.open('workspace')"
@@ -49,7 +48,7 @@ class BenchPage:
         self.page.wait_for_function("id => document.querySelector('.wb-step-form').innerHTML.includes(id)", arg=step_id)
         self.page.wait_for_function(f"{KERNEL} === 'idle'")  # every field of the form has come
         field = self.page.locator(".wb-step-form .jupyter-widget-tagsinput input").last
-        field.fill(step_name(on))
+        field.fill(on)
         field.press("Enter")
 
     def fix(self) -> None:

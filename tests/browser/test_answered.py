@@ -44,7 +44,7 @@ def test_evidence_is_sorted_labelled_and_struck_out(notebook, workspace):
     expect(nb.page.get_by_role("button", name="✓ Relevant")).to_have_attribute("aria-pressed", "true")
     assert nb.kernel("[(v['good'], 'piece' in v['labels']) for v in wb.feedback(run=run.run_id)]") == [(True, True)]
     bench.press("Strike out")
-    expect(nb.page.locator(".wb-facts")).to_contain_text("forked from")
+    expect(nb.page.locator(".wb-facts")).to_contain_text("1 struck out")
     expect(nb.page.locator(".wb-piece", has_text="struck out by a person")).to_have_count(1)
     expect(nb.page.locator(".wb-piece").first).not_to_have_attribute("data-title", first)
     bench.view("Knowledge graph")

@@ -29,7 +29,7 @@ from workbench.text import fold, unmarked
 from workbench.views.blocks import Block
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
-from workbench.views.plan import query_text, quoted_titles
+from workbench.views.plan import query_text, quoted, step_titles
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
@@ -330,8 +330,10 @@ def compared(runs: Sequence[Recording]) -> Comparison:
             }
             for run in runs
         ],
-        titles=quoted_titles(
-            *(version["plan"] for side in reversed(sides) for version in side.run.plans)
+        titles=quoted(
+            step_titles(
+                *(version["plan"] for side in reversed(sides) for version in side.run.plans)
+            )
         ),
         parts=_parts(sides),
         caveats=_caveats(sides),

@@ -118,24 +118,11 @@ class ReviewDecision(Strict, Generic[Edits]):
 
     @model_validator(mode="after")
     def _complete(self) -> ReviewDecision[Edits]:
-        if self.type == "edit" and self.edited_action is None:
-            refuse(
-                [
-                    (
-                        ("edited_action",),
-                        "an edit needs edited_action: {'name': ..., 'args': {...}}",
-                    )
-                ]
-            )
-        if self.type != "edit" and self.edited_action is not None:
-            refuse(
-                [
-                    (
-                        ("edited_action",),
-                        f"only an edit has an edited_action, and this is {self.type!r}",
-                    )
-                ]
-            )
+        edited = self.edited_action is not None
+        if edited != (self.type == "edit"):
+            message = f"only an edit has an edited_action, and this is {self.type!r}"
+            missing = "an edit needs edited_action: {'name': ..., 'args': {...}}"
+            refuse([(("edited_action",), message if edited else missing)])
         if self.type == "respond" and not self.message.strip():
             refuse([(("message",), "a response needs a message")])
         return self
@@ -407,17 +394,13 @@ def ask_person(
     }
     answer = interrupt(request, response_schema=_answer_model(request, edits, check_edits))
     answer_decision = answer.decisions[0]
-    args = (
-        answer_decision.edited_action.args.model_dump(mode="json", exclude_none=True)
-        if answer_decision.edited_action
-        else {}
-    )
+    edited = answer_decision.edited_action
     decision = Decision(
         review_id=review_id,
         point=point,
         action=answer_decision.type,
         proposal=proposal,
-        edits=args if answer_decision.type == "edit" else {},
+        edits=edited.args.model_dump(mode="json", exclude_none=True) if edited else {},
         message=answer_decision.message,
         who=answer.who,
         decided_at=runtime.context.clock.now().isoformat(),

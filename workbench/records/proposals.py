@@ -24,6 +24,7 @@ MET = 0.5
 """How sure it must be that a need is met."""
 LONGEST_NEED = 500
 """Characters."""
+_UNJUDGED = {"kind": "step", "met": 0.0, "by": (), "title": "", "quote": "", "said": ""}
 _KINDS = {
     "clarify": {"questions"},
     "plan": {"plan"},
@@ -199,6 +200,27 @@ def next_pass(
     if goes_on is not None and goes_on != follows:
         changed["should_continue"] = goes_on
     return changed
+
+
+def ledger(document: Data) -> list[Data]:
+    """Return the needs of the newest reflection of a run, then what a person added to its plan, which nothing judged.
+
+    >>> added = {"edits": {"plan": {"steps": [{"objective": "the fathers"}]}}, "proposal": {"plan": None}}
+    >>> ledger({"reflections": [], "decisions": [added]})
+    [{'need': 'the fathers', 'kind': 'step', 'met': 0.0, 'by': (), 'title': '', 'quote': '', 'said': ''}]
+    """
+    ledger = {need["need"]: need for need in last_needs(document["reflections"])}
+    for decision in document["decisions"]:
+        proposed = _objectives(decision["proposal"])
+        for text in _objectives(decision["edits"]):
+            if text and text not in proposed:
+                ledger.setdefault(text, {"need": text, **_UNJUDGED})
+    return [*ledger.values()]
+
+
+def _objectives(planned: Data) -> list[str]:
+    steps = [*(planned.get("plan") or {}).get("steps", ()), *planned.get("next_steps", ())]
+    return [step["objective"].strip()[:LONGEST_NEED] for step in steps]
 
 
 def will_go_on(reflection: Data, changed: Data) -> bool:

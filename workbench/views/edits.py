@@ -57,13 +57,13 @@ def _edit_value(name: str, value: Any, proposal: Data, labels: Labels) -> str:
 
 def plan_change_texts(changes: Data, labels: Labels) -> Iterator[str]:
     """Yield one text per changed step of ``titled_diff``."""
-    titles = changes.get("titles", {})
+    titles = changes["titles"]
     for step_id, fields in changes.get("changed", {}).items():
         lines = labels("comma").join(field_changes(fields, labels, titles))
-        yield f"{titles.get(step_id, step_name(step_id))}{labels('colon')}{lines}"
+        yield f"{titles[step_id]}{labels('colon')}{lines}"
     for kind, sign in (("added", "+"), ("removed", "−")):
         for step_id in changes.get(kind, ()):
-            yield f"{sign} {titles.get(step_id, step_name(step_id))}"
+            yield f"{sign} {titles[step_id]}"
 
 
 def field_changes(

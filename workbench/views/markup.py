@@ -122,13 +122,13 @@ def cut(value: Any, limit: int = 160) -> str:
 _STEP = re.compile(r"(?<![A-Za-z0-9_])step_([0-9]+)_(\w+)")
 
 
-def step_name(text: object) -> str:
-    """Return a text in which the name of a step comes before its number.
+def step_name(text: object, titles: Mapping[str, str] = {}) -> str:
+    """Return a text with the ``titles`` of steps for their ids; of others the name comes before the number.
 
-    >>> step_name("+step_0_naive ~step_2")
-    '+naive 0 ~step_2'
+    >>> step_name("+step_0_naive ~step_2_a", {"step_2_a": "“Ann”"})
+    '+naive 0 ~“Ann”'
     """
-    return _STEP.sub(r"\2 \1", str(text))
+    return _STEP.sub(lambda step: titles.get(step[0], f"{step[2]} {step[1]}"), str(text))
 
 
 _PART = re.compile(r"<(\w+)>\n(.*?)\n</\1>|(.+?)(?=<\w+>\n|\Z)", re.DOTALL)

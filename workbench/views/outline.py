@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.extensions import required
 from workbench.plans import Plan, last_records
+from workbench.records import proposals
 from workbench.records.tape import EDITED
 from workbench.state import Data, ExecutionRecord
 from workbench.views.blocks import (
@@ -106,7 +107,7 @@ def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
         yield from answer_blocks(document["answer"], labels("answer"), labels)
         trust = (
             support_text(document["support"], labels),
-            needs_text(document["reflections"], labels),
+            needs_text(proposals.ledger(document), labels),
         )
         yield from (Lines([(text, "dim")]) for text in trust if text)
 

@@ -12,6 +12,7 @@ from typing import Any
 from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, SIGNS, Plan, PlanStep, format_condition, last_records
 from workbench.state import Data, ExecutionRecord, Json
+from workbench.text import visible
 from workbench.views.drawing import short
 from workbench.views.labels import Labels
 from workbench.views.layout import Edge, Pair, gutter_svg, gutters
@@ -28,6 +29,7 @@ class PlanView:
     Attributes:
         plan: the steps.
         labels: the words.
+        titles: of the steps, by id (``step_titles``).
         records: the records of the steps that did not change since they ran.
         proposed: ids of the steps that await approval.
         live: seconds since the call began, for each running step.
@@ -39,6 +41,7 @@ class PlanView:
 
     plan: Plan
     labels: Labels
+    titles: Mapping[str, str]
     records: Iterable[Any] = ()
     proposed: Collection[str] = ()
     live: Mapping[str, float] = field(default_factory=dict)
@@ -139,28 +142,59 @@ def steps(view: PlanView) -> Picture:
             view.labels,
             view=view,
             step=step,
-            title=step_title(step),
+            title=view.titles[step.step_id],
             gutter=gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW),
             wide=wide,
         )
     return Picture(draw("plan.steps", view.labels), rows)
 
 
-def step_title(step: PlanStep) -> str:
-    """Return what the step asks, or what it is for."""
-    return query_text(step.tool_input) or step.objective
+def step_titles(*plans: Plan, asked: Mapping[str, str] = {}) -> dict[str, str]:
+    """Return the title of each step, by id; each differs, and the last plan that has a step names it.
+
+    Args:
+        plans: the plans.
+        asked: the question's own words for what is searched (``words_asked``).
+    """
+    titles = dict[str, str]()
+    same = Counter[str]()
+    for step in {step.step_id: step for plan in plans for step in plan.steps}.values():
+        title = " ".join((query_text(step.tool_input) or step.objective).split())
+        title = short(visible(asked.get(title, title)), 100) or step_name(step.step_id)
+        key = title.casefold()
+        same[key] += 1
+        titles[step.step_id] = f"{title} ({same[key]})" if same[key] > 1 else title
+    return titles
 
 
-def quoted_titles(*plans: Plan) -> dict[str, str]:
-    """Return the beginning of the title of each step in quotation marks, by id; the last plan that has it names it."""
-    return {
-        step.step_id: f"“{short(step_title(step), 40)}”" for plan in plans for step in plan.steps
-    }
+def words_asked(document: Data) -> dict[str, str]:
+    """Return the words of a question for each name that it writes otherwise, and for itself with these names behind it.
+
+    >>> names = [{"name": "The Teahouse", "surface": "茶馆"}]
+    >>> words_asked({"route_decision": {"question": {"text": "茶馆哪一年出版？", "names": names}}})
+    {'The Teahouse': '茶馆', '茶馆哪一年出版？ The Teahouse': '茶馆哪一年出版？'}
+    """
+    question = (document.get("route_decision") or {}).get("question")
+    if not question:
+        return {}
+    text = question["text"]
+    words = {name["name"]: name["surface"] for name in question["names"]}
+    return {**words, " ".join([text, *(name for name in words if name not in text)]): text}
+
+
+def document_titles(document: Data) -> dict[str, str]:
+    """Return the titles of the steps of a run, by id."""
+    return step_titles(Plan.load(document["plan"] or {}), asked=words_asked(document))
+
+
+def quoted(titles: Mapping[str, str]) -> dict[str, str]:
+    """Return the beginnings of titles in quotation marks."""
+    return {step_id: f"“{short(title, 40)}”" for step_id, title in titles.items()}
 
 
 def titled_diff(before: Plan, after: Plan) -> Json:
     """Return the changes from one plan to another (``Plan.diff``), with the ``titles`` of their steps."""
-    return {**before.diff(after), "titles": quoted_titles(after, before)}
+    return {**before.diff(after), "titles": quoted(step_titles(after, before))}
 
 
 def query_text(tool_input: Data) -> str:
@@ -186,7 +220,7 @@ def item_text(value: Any) -> str:
 def problem_text(problem: Data, labels: Labels, titles: Mapping[str, str] = {}) -> str:
     """Return the problem and its fix; in English where its kind has no Chinese words.
 
-    The steps of a cycle have their ``titles``, by id.
+    Steps have their ``titles``, by id.
 
     >>> from workbench.plans import Plan, PlanStep
     >>> step = PlanStep(step_id="a", objective="", tool="t", depends_on=["a"])
@@ -200,15 +234,17 @@ def problem_text(problem: Data, labels: Labels, titles: Mapping[str, str] = {}) 
         path = cut(" → ".join(names[:-1]), 300)
         back = labels("problem_back", first=names[0])
         return labels("problem_cycle", path=f"{path} → {back}")
-    english = step_name(f"{problem['message']} {problem['fix']}".strip())
+    english = step_name(f"{problem['message']} {problem['fix']}".strip(), titles)
     if labels.language == "en" or not kind:
         return english
     if kind != "input":
-        return labels.get(f"problem_{kind}", english, **values, step=problem["step_id"])
+        return step_name(
+            labels.get(f"problem_{kind}", english, **values, step=problem["step_id"]), titles
+        )
     if values["rule"] in ("missing", "extra_forbidden"):
         words = labels(f"problem_{values['rule']}", **values)
     else:
         rule = str(values["rule"]).removesuffix("_type").removesuffix("_parsing")
         expected = labels.get(f"rule_{rule}", labels("rule_other"), **values["limits"])
         words = labels("problem_input", name=values["name"], value=values["value"], rule=expected)
-    return f"{problem['step_id']}{labels('colon')}{words}"
+    return step_name(f"{problem['step_id']}{labels('colon')}{words}", titles)

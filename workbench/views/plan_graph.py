@@ -10,7 +10,7 @@ from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet, sh
 from workbench.views.labels import SIGNS, Labels, labels_for, seconds_text
 from workbench.views.labels.sentences import reason_text
 from workbench.views.markup import Picture, draw, family
-from workbench.views.plan import PlanView, step_title
+from workbench.views.plan import PlanView, step_titles
 
 _DASHED = ("recorded", "proposed")
 
@@ -30,7 +30,7 @@ def dag(plan: Plan, records: Iterable[ExecutionRecord] = (), title: str = "") ->
         title: the heading; by default the question.
     """
     labels = labels_for(plan.problem_statement)
-    view = PlanView(plan, labels, list(records))
+    view = PlanView(plan, labels, step_titles(plan), list(records))
     rows = list(_rows(view))
     under = f"{labels('version', n=plan.version)} · {labels('steps', n=len(rows))}"
     return sheet(rows, _body(view), title or plan.problem_statement, under, [*_legend(view)])
@@ -54,7 +54,8 @@ def _rows(view: PlanView) -> Iterator[Json]:
 
 def _body(view: PlanView) -> Body:
     boxes = {
-        step.step_id: _box(view, step, short(step_title(step), 30)) for step in view.plan.steps
+        step.step_id: _box(view, step, short(view.titles[step.step_id], 30))
+        for step in view.plan.steps
     }
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 

@@ -14,8 +14,8 @@ from workbench.state import Data, Reflection
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.labels.sentences import need_state, needs_sentence
-from workbench.views.markup import Picture, cut, draw, el, step_name
-from workbench.views.plan import query_text
+from workbench.views.markup import Picture, cut, draw, el
+from workbench.views.plan import document_titles, query_text
 from workbench.views.render import page_html
 
 _MOST_LISTED = 6
@@ -29,13 +29,13 @@ _THRESHOLDS = ("evidence_count", "top_score", "probability", "candidates")
 def band(document: Data, labels: Labels, message: str, edits: Data) -> Picture:
     """Return the question of a decision as edited, with what happens once it is answered or what prevents that."""
     request = document["review"]
-    needs = needs_text([proposals.proposal(request)], labels)
+    reflects = proposals.kind(request) == "reflect"
+    needs = needs_text(proposals.ledger(document), labels) if reflects else ""
     question = review_question(request, labels, edits)
     return Picture(
         draw(
             "review.band",
             labels,
-            document=document,
             question=question,
             needs=needs,
             message=message,
@@ -48,9 +48,10 @@ def why(document: Data, labels: Labels) -> Picture:
     request = document["review"]
     blocks = list[Block]()
     if proposals.kind(request) == "reflect":
-        signals, *_ = reflection_tables(cast(Reflection, proposals.proposal(request)), labels)
+        reflection = cast(Reflection, proposals.proposal(request))
         # the form has the needs
-        blocks.append(replace(signals, title=step_name(signals.title), opened=False))
+        signals, *_ = reflection_tables(reflection, labels)
+        blocks.append(replace(signals, opened=False))
     reasons = list(_reasons(document, labels))
     blocks += [Lines(reasons)] if reasons else []
     return Picture(el("div.wb-why", page_html(blocks, labels, "wb-worked")))
@@ -117,8 +118,9 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
     yield from _facts({labels(name): text for name, text in facts.items()}, labels)
 
 
-def _step(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
-    yield (labels("inbox_step", steps=name_list(proposal["wave"], labels)), "dim")
+def _step(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    steps = list(map(document_titles(document).get, proposal["wave"]))
+    yield (labels("inbox_step", steps=name_list(steps, labels)), "dim")
 
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
@@ -126,8 +128,7 @@ def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragra
     planned = [step for step in document["plan"]["steps"] if step["step_id"] in woken]
     for step in [*planned, *proposal.get("next_steps", ())]:
         query = query_text(step["tool_input"]) or step["objective"]
-        name = (step_name(step["step_id"]), "strong")
-        yield [name, f" {step['tool']}{labels('colon')}“{cut(query, 300)}”"]
+        yield [(cut(query, 300), "strong"), f" · {step['tool']}"]
     # beside "keep searching" it would say the opposite
     fewer = {} if proposal.get("should_continue") else proposals.fewer(document["review"])
     if fewer:
@@ -189,20 +190,21 @@ def name_list(names: Sequence[object], labels: Labels) -> str:
 
 
 def support_text(claims: Sequence[Data], labels: Labels) -> str:
-    """Return how many sentences agree with the passages that they cite, and how many do not, or cite none."""
+    """Return how many sentences and rows of tables agree with their passages, and how many do not, or cite none."""
     counts = Counter(claim["verdict"] for claim in claims)
+    rows = sum(str(claim.get("sentence", "")).startswith("|") for claim in claims)
+    parts = {"support_sentences": len(claims) - rows, "support_rows": rows}
+    subject = labels("support_and").join(labels(key, n=n) for key, n in parts.items() if n)
     rest = [labels(f"support_{name}", n=counts[name]) for name in _SHORT if counts[name]]
-    text = labels("comma").join(
-        [labels("answer_supported", n=counts["supported"], of=len(claims)), *rest]
-    )
-    return text if claims else ""
+    found = labels("support_found" if rest else "support_all", n=counts["supported"])
+    return f"{subject}{labels('comma').join([found, *rest])}" if claims else ""
 
 
-def needs_text(reflections: Sequence[Data], labels: Labels) -> str:
-    """Return how the needs of the newest reflection stand, after their sign; it is green where all were checked."""
-    needs = proposals.last_needs(reflections)
+def needs_text(needs: Sequence[Data], labels: Labels) -> str:
+    """Return how needs stand, after their sign; it is green where all were checked."""
     signs = {_sign(need) for need in needs}
-    sign = next((sign for sign in ("warning", "done") if sign in signs), "success")
+    order = ("warning", "pending", "done", "success")
+    sign = next((sign for sign in order if sign in signs), "success")
     return f"{SIGNS[sign]} {cut(needs_sentence(needs, labels), 300)}" if needs else ""
 
 
@@ -215,13 +217,8 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     colon = labels("colon")
     notes = [reflection["reasoning"]] if reflection["reasoning"] else []
     if reflection["should_continue"]:
-        steps = labels("comma").join(
-            [
-                *reflection["activate"],
-                *(str(s.get("step_id", "?")) for s in reflection["next_steps"]),
-            ]
-        )
-        conclusion = labels("goes_on") + (colon + steps if steps else "")
+        steps = len([*reflection["activate"], *reflection["next_steps"]])
+        conclusion = f"{labels('goes_on')}{colon}{labels('steps', n=steps)}"
         if reflection["rewrite_query"]:
             notes.append(f"{labels('rewritten')}{colon}{reflection['rewrite_query']}")
     else:
@@ -246,7 +243,7 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     ]
     if needs:
         heads = columns(labels, ":status", "need", "need_sure:number", "need_piece")
-        yield clipped(f"{labels('needs')} · {needs_text([reflection], labels)}", heads, needs)
+        yield clipped(f"{labels('needs')} · {needs_text(ledger, labels)}", heads, needs)
 
 
 def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]]:
@@ -279,9 +276,8 @@ def need_verdict(need: Data, labels: Labels) -> str:
 
 
 def _sign(need: Data) -> str:
-    return {"likely": "done", "unmet": "warning", "open": "warning"}.get(
-        need_state(need), "success"
-    )
+    signs = {"likely": "done", "unmet": "warning", "open": "warning", "unjudged": "pending"}
+    return signs.get(need_state(need), "success")
 
 
 def _number(value: Any) -> str:

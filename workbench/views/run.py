@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from workbench.records import proposals
 from workbench.records.figures import Piece
 from workbench.state import Data
 from workbench.text import closest, content_terms, sentences, terms
@@ -78,6 +79,7 @@ def answer(
 ) -> Picture:
     """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
     marks = Marks(document["citations"], labels)
+    needs = proposals.ledger(document)
     blocks = [
         (is_table, [_claim(document, line, is_table, marks) for line in lines])
         for is_table, lines in split_tables(document["answer"] or draft)
@@ -89,7 +91,8 @@ def answer(
             document=document,
             blocks=blocks,
             support=support_text(document["support"], labels),
-            needs=needs_text(document["reflections"], labels),
+            needs=needs_text(needs, labels),
+            ledger=needs,
             pieces=pieces,
         )
     )
@@ -146,11 +149,12 @@ def evidence(
     marks: str = "",
     relevant: Mapping[str, bool] = {},
     titles: Mapping[str, str] = {},
+    needs: Sequence[Data] = (),
     is_mentioned: Callable[[Any], bool] = lambda _: False,
 ) -> Picture:
     """Return the list of distinct pieces, best first; its front-end sorts, searches and marks words.
 
-    Those that are not in the context are folded behind the others, with the beginning of their text.
+    Those that are not in the context are folded behind the others. An excerpt begins at the first word of the question.
 
     Args:
         pieces: of ``Run.pieces``.
@@ -158,15 +162,17 @@ def evidence(
         labels: the words.
         chosen: ``result_id`` or key of the piece whose full text is shown.
         sentence: of the answer; the most similar sentence of the chosen piece is marked.
-        question: whose words are marked.
+        question: what was asked and searched, whose words are marked.
         marks: the status of a run whose chosen piece can be pinned or struck out; empty where it cannot.
         relevant: what the person said of pieces, by key.
         titles: of the steps, by id.
+        needs: of the answer; a piece shows those that it meets best.
         is_mentioned: returns whether the sentence has a value of a field, which is marked.
     """
     distinct = [piece for piece in pieces if piece["why"] != "duplicate"]
     first = figures["in_prompt"] or 10  # of which the whole text is shown, before a context too
     rows = {}
+    words = content_terms(question)
     for place, piece in enumerate(distinct[:_MOST_SHOWN]):
         is_open = chosen in (piece["result_id"], piece["key"])
         text = piece["text"]
@@ -177,7 +183,8 @@ def evidence(
             place=place,
             opened=is_open,
             rest=place >= first,
-            text=_marked(text, sentence) if is_open else text,
+            text=_marked(text, sentence) if is_open else _excerpt(text, words),
+            needs=needs,
             sentence=_DECORATION.sub("", sentence),
             pieces=distinct,
             marks=marks,
@@ -192,10 +199,23 @@ def evidence(
             figures=figures,
             rest=len(distinct) - first,
             more=len(distinct) - _MOST_SHOWN,
-            words=" ".join(content_terms(question)),
+            words=" ".join(words),
         ),
         rows,
     )
+
+
+def _excerpt(text: str, words: Sequence[str]) -> str:
+    """Return a text from a little before the first of these words on, as the front-end marks them.
+
+    >>> _excerpt("It was made in the long summer of that year, of a thief who dreams.", ["thief"])
+    '… of that year, of a thief who dreams.'
+    """
+    text = " ".join(text.split())
+    marked = "|".join(re.escape(word) + r"(?![a-z0-9])" * (len(word) < 4) for word in words)
+    before = r"(?:(?<=\s)\S.{0,20})?(?<![a-z0-9])"
+    match = re.search(f"{before}(?:{marked})", text, re.IGNORECASE)
+    return f"… {text[match.start() :]}" if match and match.start() > 20 else text
 
 
 def _marked(text: str, sentence: str) -> Markup:

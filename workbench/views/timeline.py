@@ -17,7 +17,7 @@ from workbench.views.drawing import Body, Drawing, Legend, sheet
 from workbench.views.labels import Labels, milliseconds, percent
 from workbench.views.labels.sentences import phase_name
 from workbench.views.markup import Picture, draw, step_name
-from workbench.views.plan import query_text
+from workbench.views.plan import document_titles, query_text
 
 _SIGNS = (
     ("waiting", "▮", "person-fill"),
@@ -41,9 +41,17 @@ class Lane(NamedTuple):
 def timeline(document: Data, labels: Labels) -> Picture:
     """Return the timeline of a run."""
     segments = bars(document["log"], document["records"], document["decisions"])
-    body, slowest, legend = _drawn(segments, document["records"], labels)
+    body, slowest, legend = _drawn(segments, document_titles(document), labels)
     return Picture(
-        draw("plan.timeline", labels, body=body, slowest=slowest, legend=legend), body.rows
+        draw(
+            "plan.timeline",
+            labels,
+            body=body,
+            slowest=slowest,
+            legend=legend,
+            bars=segments,
+        ),
+        body.rows,
     )
 
 
@@ -56,7 +64,8 @@ def when(
     """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
     labels = Labels(language)
     segments = bars([*log], records, decisions)
-    body, slowest, legend = _drawn(segments, records, labels, True)
+    titles = {record["step_id"]: query_text(record["raw_input"]) for record in records}
+    body, slowest, legend = _drawn(segments, titles, labels, True)
     under = f"{slowest} · {labels('timeline_axis')}".strip(" ·")
     heat = labels("of_the_time")
     return sheet(map(asdict, segments), body, labels("timeline"), under, legend, heat)
@@ -64,7 +73,7 @@ def when(
 
 def _drawn(
     segments: Sequence[Bar],
-    records: Iterable[ExecutionRecord],
+    titles: Mapping[str, str],
     labels: Labels,
     page: bool = False,
 ) -> tuple[Body, str, Legend]:
@@ -72,7 +81,6 @@ def _drawn(
     total = span_ms(segments) or 1.0
     lanes = [*_lanes(segments, labels)]
     worked = sum(lane.took for lane in lanes if lane.bars[0].kind == "phase")
-    titles = {record["step_id"]: query_text(record["raw_input"]) for record in records}
     look = {"total": total, "page": page}
     axis = draw("timeline.axis", ticks=work_ticks(total, 4), bars=segments, **look)
     rows = dict[str, Markup]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
@@ -16,7 +15,7 @@ from workbench.plans import format_condition, parse_condition
 from workbench.records.proposals import resolved
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.markup import BLANK, draw, el, step_name
+from workbench.views.markup import BLANK, draw, el
 from workbench.widgets.panel import Event, Pick, display_if, on_change, set_class
 
 _DEEPEST = 2
@@ -113,27 +112,26 @@ def names(placeholder: str = "") -> Control:
     )
 
 
-def step_names(placeholder: str) -> Control:
-    """Return a control for a list of steps, which shows the name of each and its number, and takes ids as well."""
+def step_names(placeholder: str, titles: Mapping[str, str]) -> Control:
+    """Return a control for a list of steps, which shows their ``titles``, by id, and takes titles and ids."""
+    widget = names(placeholder).widget
 
     def parse(typed: list[str]) -> list[str]:
-        return [re.sub(r"^(\w+) (\d+)$", r"step_\2_\1", name) for name in typed]
+        ids = {title.casefold(): step_id for step_id, title in titles.items()}
+        known = (ids.get(name.strip().casefold(), name) for name in typed)
+        return [*dict.fromkeys(known)]
 
-    return Control(names(placeholder).widget, [], parse, lambda ids: [*map(step_name, ids)])
+    def format(ids: list[str]) -> list[str]:
+        return [titles.get(step_id, step_id) for step_id in ids]
+
+    # an id that was typed becomes its title
+    on_change(widget, lambda: setattr(widget, "value", format(parse(widget.value))))
+    return Control(widget, [], parse, format)
 
 
 def choice(options: Sequence[tuple[str, Any]]) -> Control:
     """Return a drop-down list."""
-    values = dict(options)
-
-    def label(value: Any) -> str:
-        return next(
-            text for text, option in options if option == value and type(option) is type(value)
-        )
-
-    return Control(
-        ipywidgets.Dropdown(options=list(values)), options[0][1], values.__getitem__, label
-    )
+    return Control(ipywidgets.Dropdown(options=options), options[0][1])
 
 
 def toggle(options: Sequence[tuple[str, Any]]) -> Control:

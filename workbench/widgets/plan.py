@@ -16,10 +16,17 @@ import traitlets
 from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id, problem
 from workbench.ports import Tool
 from workbench.state import Data, Json
-from workbench.views.edits import plan_change_texts
+from workbench.views.edits import field_changes
 from workbench.views.labels import Labels
 from workbench.views.markup import draw, step_name
-from workbench.views.plan import PlanView, problem_text, quoted_titles, steps, titled_diff
+from workbench.views.plan import (
+    PlanView,
+    problem_text,
+    quoted,
+    step_titles,
+    steps,
+    words_asked,
+)
 from workbench.views.plan_graph import count_changes, plan_graph
 from workbench.widgets.draft import Draft, RunPlan, suggest_fix
 from workbench.widgets.form import Fields, Message, fold, step_names, toggle
@@ -43,19 +50,25 @@ class StepForm:
     Args:
         labels: the words.
         tools: the tools that a step may call, by name.
+        titles: of the steps of the plan, by id, now and later.
         listener: called with the path of a change, such as ``budget.top_k``, and the value of its field.
 
     Attributes:
         box: the widget.
-        head: the id of the step; its buttons are ``remove`` and ``close``.
+        head: the title of the step; its buttons are ``remove`` and ``close``.
         form: the form; ``fields`` are its fields, by name.
     """
 
     def __init__(
-        self, labels: Labels, tools: Mapping[str, Tool], listener: Callable[[str, Any], None]
+        self,
+        labels: Labels,
+        tools: Mapping[str, Tool],
+        titles: Mapping[str, str],
+        listener: Callable[[str, Any], None],
     ):
         self._labels = labels
         self._tools = tools
+        self._titles = titles
         self._inputs: dict[str, Fields] = {}
         self.head = Pick()
         schema = PlanStep.model_json_schema()
@@ -68,7 +81,7 @@ class StepForm:
         budget = Fields(PlanBudget.model_json_schema(), labels, title=title, blank={})
         own = {
             "condition": toggle([(labels(word), value) for word, value in _CONDITIONS.items()]),
-            "depends_on": step_names(labels("form_depends_hint")),
+            "depends_on": step_names(labels("form_depends_hint"), titles),
             "tool_input": self._input_fields(""),
             "budget": budget,
         }
@@ -109,12 +122,16 @@ class StepForm:
             return
         self.fields["tool_input"].adopt(self._input_fields(step.tool))
         self.form.show(step.model_dump(exclude={"step_id"}), again)
+        self.fields["depends_on"].show(step.depends_on, again=True)  # by the titles of today
         self.form.disable(bool(locked))
         if again:
             self.limits.value = step.budget != PlanBudget() or step.priority != 1
         if step.tool in self._tools:
             self.fields["tool"].control.widget.tooltip = self._tools[step.tool].description
-        self.head.show(draw("plan.step_head", self._labels, step=step, locked=locked))
+        title = self._titles[step.step_id]
+        self.head.show(
+            draw("plan.step_head", self._labels, step=step, title=title, locked=locked)
+        )
         display_if(self.box, True)  # only once it is filled: a person may type at once
 
     def accepted(self, tool: str, tool_input: Data) -> Json:
@@ -183,6 +200,8 @@ class PlanEditor(Panel):
         self._tools = tools
         self._forecast = forecast
         self._run_plan = RunPlan()
+        self._asked: Mapping[str, str] = {}
+        self._titles: dict[str, str] = {}
         self._draft = Draft(Plan())
         self._live: Mapping[str, float] = {}
         self._checked: Plan | None = None
@@ -195,7 +214,7 @@ class PlanEditor(Panel):
         self.bar = Pick()
         self.list = Pick()
         self.below = Pick()
-        self.fields = StepForm(labels, tools, self._typed)
+        self.fields = StepForm(labels, tools, self._titles, self._typed)
         for part in (self.bar, self.list, self.below, self.fields.head):
             part.on_event(self.pressed)
         self.region = ipywidgets.VBox([self.bar, self.list, self.below]).add_class("wb-plan")
@@ -219,6 +238,7 @@ class PlanEditor(Panel):
         """
         before = self._run_plan
         self._run_plan = RunPlan.from_document(document, editable)
+        self._asked = words_asked(document)
         self._live = live
         self._editable = editable
         replaced = before.key != self._run_plan.key
@@ -321,6 +341,8 @@ class PlanEditor(Panel):
             if plan.steps and not self._plan_problems:
                 self.foreseen = self._forecast(plan)
         step = plan.by_id().get(self.chosen)
+        self._titles.clear()
+        self._titles.update(step_titles(self._draft.base, plan, asked=self._asked))
         self.fields.show(step, self._lock(self.chosen), again)
         faults = self.fields.form.faults if step else {}
         typed = [
@@ -347,6 +369,7 @@ class PlanEditor(Panel):
         return PlanView(
             plan,
             self.labels,
+            self._titles,
             records=[
                 record
                 for record in run_plan.records
@@ -369,10 +392,9 @@ class PlanEditor(Panel):
         self.bar.show(draw("plan.bar", labels, edits=count_changes(changes), **look))
         general = [problem_text(fault, labels) for fault in self.problems if not fault["step_id"]]
         below = draw("plan.faults", labels, problems=general)
-        titled = titled_diff(self._draft.base, self._draft.plan)
-        if texts := [*plan_change_texts(titled, labels)]:
-            version = self._draft.base.version
-            below += draw("plan.changes", labels, version=version, texts=texts)
+        if any(changes.values()):
+            about = {"version": self._draft.base.version, "fields": field_changes}
+            below += draw("plan.changes", labels, changes=changes, titles=view.titles, **about)
         self.below.show(below)
         messages: dict[str, list[Message]] = {}
         for fault in self.problems:
@@ -383,7 +405,7 @@ class PlanEditor(Panel):
 
     def _message(self, fault: Problem) -> Message:
         step_id = self.chosen
-        titles = quoted_titles(self._draft.plan)
+        titles = quoted(self._titles)
         text = problem_text(fault, self.labels, titles)
         fix = None if self._lock(step_id) else suggest_fix(self._draft.plan, fault, step_id)
         if fix is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import ipywidgets
 
@@ -10,7 +10,8 @@ from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
-from workbench.views.markup import cut, draw, el
+from workbench.views.markup import cut, draw, el, step_name
+from workbench.views.plan import document_titles
 from workbench.views.review import need_verdict
 from workbench.widgets.form import Control, Field, Fields, choice, fold, text, toggle
 from workbench.widgets.panel import on_change
@@ -153,13 +154,16 @@ class ReflectForm(Form):
     def __init__(
         self,
         request: Data,
-        recorded: Data,
+        document: Data,
         labels: Labels,
         listener: Listener,
-        ran: Collection[str] = (),
     ):
-        """Offer the held steps of ``recorded``, the plan without the proposed ones, except those that ``ran``."""
+        """Offer the needs of a run's document, and the held steps of its plan, without those that ran."""
+        self._needs = proposals.ledger(document)
         super().__init__(request, labels, listener)
+        recorded = document.get("plan") or {"steps": []}
+        titles = document_titles(document)
+        ran = {record["step_id"] for record in document["records"]}
         self._recorded = {step["step_id"] for step in recorded["steps"]}
         self._chosen: bool | None = None
         activated = self._proposed["activate"]
@@ -170,7 +174,9 @@ class ReflectForm(Form):
         ]
         self._wakes = {
             name: ipywidgets.Checkbox(
-                name in activated, description=labels("wake_step", step=name)[:200], indent=False
+                name in activated,
+                description=labels("wake_step", step=step_name(name, titles))[:200],
+                indent=False,
             )
             for name in dict.fromkeys([*held, *activated])
         }
@@ -212,7 +218,6 @@ class ReflectForm(Form):
         return {**changed, **{name: value for name, value in judged.items() if value}}
 
     def _schema(self, schema: Data) -> Data:
-        self._needs = (self._proposed.get("signals") or {}).get("needs") or []
         self._before[proposals.NEEDS] = {
             **{need["need"]: need["said"] for need in self._needs},
             "": "",
@@ -223,18 +228,18 @@ class ReflectForm(Form):
 
     def _own(self) -> dict[str, Control]:
         labels = self._labels
-        before = self._before[proposals.NEEDS]
         verdicts = [(labels(f"need_{verdict}"), verdict) for verdict in proposals.VERDICTS]
-        judged = (labels("need_judged"), "")  # a verdict can be changed, but not withdrawn
-        own = {
-            need: choice(verdicts if verdict else [judged, *verdicts])
-            for need, verdict in before.items()
-        }
-        own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
+        own: dict[str, Control] = {}
         titles = {"": labels("need_another")}
         for need in self._needs:
+            name = need["need"]
+            # a verdict can be changed, but not withdrawn
+            unsaid = "need_unjudged" if need["kind"] == "step" else "need_judged"
+            none = [] if need["said"] else [(labels(unsaid), "")]
+            own[name] = choice([*none, *verdicts])
             verdict = need_verdict(need, labels)
-            titles[need["need"]] = draw("review.need", labels, need=need, verdict=verdict)
+            titles[name] = draw("review.need", labels, need=need, verdict=verdict)
+        own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
         schema = {"properties": {need: {} for need in own}, "required": [*own]}
         self.needs = Fields(schema, labels, title=titles.__getitem__, own=own)
         self.needs.box.add_class("wb-needs")

@@ -143,10 +143,7 @@ class Review(traitlets.HasTraits):
         self._foreseen: tuple[Any, str] = (None, "")
         self.note.value, self.message.value = self._saved_draft("note"), ""
         self.refusal.show()
-        ran = {record["step_id"] for record in self._document["records"]}
-        self._form = make_form(
-            self._request, self._document.get("plan"), labels, self._update, ran
-        )
+        self._form = make_form(self._request, self._document, labels, self._update)
         self._draft = self._saved_draft("form") if self._form.keeps else ""
         if self._draft:
             self._form.restore(json.loads(self._draft))
@@ -244,17 +241,11 @@ class Review(traitlets.HasTraits):
             self.response = response
 
 
-def make_form(
-    request: Data,
-    recorded: Data | None,
-    labels: Labels,
-    listener: Listener,
-    ran: Collection[str] = (),
-) -> Form:
-    """Return the form of a request; for a custom graph every field of its schema."""
+def make_form(request: Data, document: Data, labels: Labels, listener: Listener) -> Form:
+    """Return the form of a request of a run; for a custom graph every field of its schema."""
     kind = proposals.kind(request)
     if kind == "reflect":
-        return ReflectForm(request, recorded or {"steps": []}, labels, listener, ran)
+        return ReflectForm(request, document, labels, listener)
     own: dict[str, type[Form]] = {"": Form, "clarify": ClarifyForm}
     forms = paths("forms")
     form: type[Form] = load(forms[kind]) if kind in forms else own.get(kind, PlanForm)

@@ -20,7 +20,7 @@ from workbench.state import Data
 from workbench.text import content_terms, titled
 from workbench.tools.registry import check
 from workbench.views.markup import Picture, draw
-from workbench.views.plan import step_title
+from workbench.views.plan import document_titles
 from workbench.views.plan_graph import forecast_text
 from workbench.views.run import answer, evidence
 from workbench.views.timeline import timeline
@@ -104,7 +104,9 @@ class Working:
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         for part in (self.past, self.calls, self.by_hand):
             part.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
-        self.verdict.on_request(run_and(self._judge))
+        self.verdict.on_request(
+            run_and(lambda run, request: run.feedback(request["good"], request["note"]))
+        )
         if self.memory:
             self.memory.on_request(run_and(self._steer))
         on_change(self.ask.kb, self._show_ask)
@@ -259,11 +261,11 @@ class Working:
             return
         pieces = self._read_pieces(run)
         route = self._document["route_decision"] or {"extracted_entities": {"low_level": []}}
-        question = " ".join([self._document["query"], *route["extracted_entities"]["low_level"]])
         status = self._document["status"]
         point = (self._document["review"] or {}).get("point")
         marks = status if status == "done" or point == "reflect" else ""
-        steps = Plan.load(self._document["plan"]).steps if self._document["plan"] else ()
+        titles = document_titles(self._document)
+        names = route["extracted_entities"]["low_level"]
         self.evidence.show(
             evidence(
                 pieces,
@@ -271,10 +273,11 @@ class Working:
                 self._labels,
                 chosen=self._piece,
                 sentence=self._sentence,
-                question=question,
+                question=" ".join([self._document["query"], *names, *titles.values()]),
                 marks=marks,
                 relevant=self._relevant(run),
-                titles={step.step_id: step_title(step) for step in steps},
+                titles=titles,
+                needs=proposals.ledger(self._document),
                 is_mentioned=self._is_mentioned,
             )
         )
@@ -368,9 +371,6 @@ class Working:
         else:
             getattr(self._wb.memory, request["do"])(*request["with"], user=run.row["user_id"])
 
-    def _judge(self, run: Run, request: Data) -> None:
-        run.feedback(request["good"], request["note"])
-
     def _on_fork_bar(self, event: Event) -> None:
         if event.kind == "discard":
             self.editor.pressed(event)
@@ -387,6 +387,9 @@ class Working:
 
     def _on_answer(self, event: Event) -> None:
         cited = self._document.get("citations", ())
+        if event.kind == "ask":
+            self.ask.message.value = event.key
+            self.ask.message.focus()
         if event.kind == "evidence" and event.key.isdecimal() and int(event.key) < len(cited):
             citation = cited[int(event.key)]
             self._piece = citation["result_id"]

@@ -12,7 +12,7 @@ from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import to_agent_inbox
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.views.markup import step_name
+from workbench.views.plan import step_titles
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 UNKNOWN = "Who directed Zorblax the Unseen?"
@@ -41,9 +41,9 @@ def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> 
     assert [run.run_id for run in box.waiting] == [run.run_id for run in reversed(three)]
     newest, step, plan = box.list.picture.rows.values()
     assert "Zorblax" in newest and "reflect · " in newest and "Approve: run 1 step" in newest
-    assert "step · Approve: run 2 steps wedding_banquet 0, eat_drink_man_woman 1" in step
-    steps = [step.step_id for step in three[0].plan.steps]
-    assert all(step_name(step) in plan for step in steps) and "plan · Approve: run " in plan
+    assert "step · Approve: run 2 steps The Wedding Banquet, Eat Drink Man Woman" in step
+    titles = step_titles(three[0].plan)  # type: ignore[arg-type]
+    assert all(title in plan for title in titles.values()) and "plan · Approve: run " in plan
     assert CHINESE in plan and three[0].run_id in plan
     assert "3 runs" in box.list.html
     assert box.list.html.count('role="row"') == 3 and box.list.html.count('data-do="approve"') == 1

@@ -23,6 +23,7 @@ from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.edits import fork_name
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw
+from workbench.views.plan import document_titles
 from workbench.views.render import display_data
 from workbench.views.review import name_list, needs_text
 from workbench.widgets.panel import CellRoot, Event, Pick, display_if, labels_in
@@ -265,11 +266,16 @@ def details(request: Data, labels: Labels) -> str:
     kind = proposals.kind(request)
     proposal = proposals.proposal(request)
     if kind in ("plan", "step"):
-        planned = [step["step_id"] for step in proposal["plan"]["steps"]]
-        return name_list(proposal.get("wave") or planned, labels)
+        titles = document_titles(proposal)
+        steps = [titles.get(step_id, step_id) for step_id in proposal.get("wave") or titles]
+        return name_list(steps, labels)
     if kind == "outline":
         return labels("comma").join(section["title"] for section in proposal["sections"])
-    return needs_text([proposal], labels) if kind else proposals.description(request)
+    return (
+        needs_text(proposals.last_needs([proposal]), labels)
+        if kind
+        else proposals.description(request)
+    )
 
 
 def duration(start: str, now: datetime, labels: Labels) -> str:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from workbench.records import proposals
 from workbench.state import Data
-
-if TYPE_CHECKING:
-    from workbench.views.labels import Labels
-
+from workbench.views.labels import Labels, milliseconds
 
 _REASONS = (
     (r"not needed", "skip_not_needed"),
@@ -31,7 +27,9 @@ MISSING = ("unmet", "open")
 
 
 def need_state(need: Data) -> str:
-    """Return a person's word on a need, ``unmet``, ``met``, or ``likely`` where only likeness was measured."""
+    """Return a person's word on a need, ``met``, ``unmet``, ``unjudged``, or ``likely`` where likeness was measured."""
+    if need["kind"] == "step":
+        return "unjudged"
     exact = need["kind"] in ("name", "field", "condition", "count") or "verdict" in need
     sure = "met" if exact or (need["kind"] != "words" and need["met"] == 1) else "likely"
     decided = need["said"] in proposals.DECIDED or need["met"] < proposals.MET
@@ -39,13 +37,21 @@ def need_state(need: Data) -> str:
 
 
 def needs_sentence(needs: Sequence[Data], labels: Labels) -> str:
-    """Return how many needs there are, how they stand, and the names of those that are not met."""
+    """Return how many of the judged needs are met, how the others stand, and the names of those that are not met."""
+    comma = labels("comma")
     states = Counter(map(need_state, needs))
-    parts = [labels(f"needs_{state}", n=n) for state, n in states.items() if state not in MISSING]
     names = [need["need"] for need in needs if need_state(need) in MISSING]
+
+    def counted(*kinds: str) -> list[str]:
+        return [labels(f"needs_{kind}", n=states[kind]) for kind in kinds if states[kind]]
+
+    judged = len(needs) - states["struck"] - states["unjudged"]
+    met = labels("needs_met", n=judged - len(names), of=judged)
+    how = comma.join(counted("likely", "confirmed"))
+    parts = [labels("aside", said=met, more=how) if how else met] if judged else []
     if names:
-        parts.append(labels("needs_unmet", n=len(names), names=labels("comma").join(names)))
-    return f"{labels('needs_of', n=len(needs))}{labels('colon')}{labels('comma').join(parts)}"
+        parts.append(labels("needs_unmet", n=len(names), names=comma.join(names)))
+    return comma.join([*parts, *counted("struck", "unjudged")])
 
 
 def field_label(name: str, labels: Labels) -> str:
@@ -121,6 +127,4 @@ def savings_text(figures: Data, labels: Labels) -> str:
 
 
 def _span(seconds: float) -> str:
-    from workbench.views.labels import milliseconds
-
     return milliseconds(seconds * 1000)
