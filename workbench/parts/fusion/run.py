@@ -90,15 +90,15 @@ def fusion(
     about: Json = {"planner": "fusion"}
     kb = options.pop("kb", None)
     if path := str(canvas):
-        known = known_operation(operation)
+        work = known_operation(operation)
         targets = [nodes] if isinstance(nodes, str) else list(nodes)
         kb = choose_base(wb.knowledge, path, [kb] if isinstance(kb, str) else kb or ())
-        asks, _ = read_question(wb.knowledge.get(kb), path, known, targets)
+        asks, _ = read_question(wb.knowledge.get(kb), path, work, targets)
         question = question or asks
-        tool_input |= {"canvas_path": path, "operation": known, "target_nodes": targets}
+        tool_input |= {"canvas_path": path, "operation": work, "target_nodes": targets}
         # the results of an explanation are those of the run itself
-        if known != "explanation" and Path(path).expanduser().is_file():
-            about["operation_results"] = list(wb.canvas(path).work(known, targets, kb).entries)
+        if work != "explanation" and Path(path).expanduser().is_file():
+            about["operation_results"] = list(wb.canvas(path).work(work, targets, kb).entries)
     step = PlanStep(
         step_id="fusion",
         objective=question,

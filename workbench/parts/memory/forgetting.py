@@ -193,14 +193,14 @@ class _Forgetting:
         counts = Counter(table for table, _ in gone)
         names = ("memories", "messages", "summaries", "feedback", "runs")
         runs = [key for table, key in gone if table == "runs"]
-        said = (c.text for c in candidates if c.table in names[:2] and c.key in self._gone)
+        texts = (c.text for c in candidates if c.table in names[:2] and c.key in self._gone)
         return Forgotten(
             kind=self._kind,
             done=False,
             counts={name: counts[name] for name in names},
             runs=tuple(runs),
             dependents=tuple(run for run in runs if _exchange_id(run) not in self._gone),
-            message="忘" if detect_language(next(said, "")) == "zh" else "",
+            message="忘" if detect_language(next(texts, "")) == "zh" else "",
         )
 
     def _take(self, candidate: _Candidate) -> bool:

@@ -258,9 +258,9 @@ def retrieval() -> BoundGraph:
                 f'Which knowledge base? Give "kb_prefix": one of {", ".join(wb.knowledge.names())}.'
             )
         wb.knowledge.get(kb)
-        begun = wb.agents.get(f"{kb}:fusion_agent").input(query, thread, thread)
+        defaults = wb.agents.get(f"{kb}:fusion_agent").input(query, thread, thread)
         fixed = ("run_id", "query", "kb_prefix", "kb_prefixes", "route_decision")
-        return {**begun, "debug": False, **values, **{name: begun[name] for name in fixed}}
+        return {**defaults, "debug": False, **values, **{name: defaults[name] for name in fixed}}
 
     return bind(build_retrieval().compile(), Binding(wb, ports, complete, RetrievalOptions))
 
