@@ -16,7 +16,7 @@ from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases
 from workbench.state import Data, NameRead, Question
-from workbench.text import detect_language
+from workbench.text import CJK, detect_language
 
 CARRIED = 3
 """Names or words that are carried over: more would drown the message."""
@@ -73,7 +73,8 @@ def _joined(message: str, turns: Sequence[Turn], bases: Bases) -> str:
     pronoun = _PRONOUN.search(message)
     if not (question["words"] or question["fields"] or pronoun):
         if _OPENER.search(message):
-            return f"{before} {message}"
+            stop = "。" if CJK.search(before) else ". "
+            return f"{before}{' ' if before[-1] in '.!?。！？' else stop}{message}"
         if _MORE.search(message) and not (names or question["conditions"]):
             return before
     known_names = [name for name in names if name["type"] not in ("", "Name")]

@@ -752,6 +752,8 @@ class _Reader:
         free = [
             called for called in free if self.plain[called.start : called.end] not in STOP_WORDS
         ]
+        if self.find("answers.person") and not self.find("answers.date"):  # "who launched it"
+            free = [called for called in free if called.field["type"] not in ("date", "number")]
         if has_document and self.find(
             "answers.yes_no"
         ):  # "is it from Italy" asks for the country

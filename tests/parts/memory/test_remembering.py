@@ -218,7 +218,7 @@ def test_the_log_says_what_was_recalled(bench):
         run = wb.ask(said, kb="film", session="s")
         wb._work.loop.settle(10)
     [told] = [event["history"] for event in debug_events(run) if "history" in event]
-    assert told == {"history_count": 2, "has_memory_context": True, "has_summary": True, "episodic_count": 0}
+    assert told == {"history_count": 2, "has_memory_context": True, "has_summary": True, "episodic_count": 1}
 
 
 def test_a_key_that_a_model_repeats_and_one_that_a_person_types_are_kept_nowhere(tmp_path, server):
