@@ -108,10 +108,10 @@ class RulePlanner:
                 notes.append(say("plan_stands_in", query, **words))
             branches.append([ask.search(tool.removesuffix("_search"), tool=tool)])
         own = self._registered(query, decision["query_intent"], knowledge, tools)
-        most = self.settings.max_tasks
-        steps, left_out = _numbered(branches, own if by_intent else [], most)
+        limit = self.settings.max_tasks
+        steps, left_out = _numbered(branches, own if by_intent else [], limit)
         if left_out:
-            notes.append(say("plan_left_out", query, tools=", ".join(left_out), most=most))
+            notes.append(say("plan_left_out", query, tools=", ".join(left_out), most=limit))
         return Plan(
             problem_statement=query,
             assumptions=list(dict.fromkeys([*assumptions(query, decision, knowledge), *notes])),
@@ -354,8 +354,8 @@ def _compare(ask: Ask) -> list[PlanStep]:
 
 def _person(ask: Ask) -> list[PlanStep]:
     name = ask.names[0]
-    asked = {"query": name, "entities": [name]}
-    who = ask.step(slug(name), "local_search", "plan_who", asked, NAMES, name=name)
+    tool_input = {"query": name, "entities": [name]}
+    who = ask.step(slug(name), "local_search", "plan_who", tool_input, NAMES, name=name)
     works = ask.search("works", "plan_works", after=[who], name=name)
     return [who, works]
 

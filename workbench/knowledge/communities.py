@@ -50,16 +50,18 @@ def write(
         if home[a] == home[b]:
             inner[a] += weight
             inner[b] += weight
-    found = list[Community]()
+    communities = list[Community]()
     for group in groups:
         members = sorted(group, key=lambda i: (-round(inner[i], 6), i))
         documents = [by_id[i] for i in members if by_id[i]["doc_id"]]
         if len(documents) > 1:
-            others = [by_id[i] for i in members if i not in categories and not by_id[i]["doc_id"]]
-            names = dict.fromkeys(entity["name"] for entity in [*others[:1], *documents[:2]])
+            neighbours = [
+                by_id[i] for i in members if i not in categories and not by_id[i]["doc_id"]
+            ]
+            names = dict.fromkeys(entity["name"] for entity in [*neighbours[:1], *documents[:2]])
             doc_ids = [str(entity["doc_id"]) for entity in documents]
             first = [leads[doc_id] for doc_id in doc_ids[:SENTENCES] if leads.get(doc_id)]
-            found.append(
+            communities.append(
                 Community(
                     community_id="",
                     title=" · ".join(names),
@@ -68,8 +70,8 @@ def write(
                     doc_ids=doc_ids,
                 )
             )
-    found.sort(key=lambda community: (-len(community["members"]), community["members"][0]))
-    for number, community in enumerate(found):
+    communities.sort(key=lambda community: (-len(community["members"]), community["members"][0]))
+    for number, community in enumerate(communities):
         community_id = f"community:{number:04d}"
         value = canonical_json({**community, "community_id": community_id})
         connection.execute("INSERT INTO communities VALUES (?, ?)", (community_id, value))

@@ -276,13 +276,16 @@ class CorpusKnowledge:
         self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()
     ) -> list[Passage]:
         """Return the passages of these ids, in this order, then every passage of these documents, by position."""
-        named = {passage["chunk_id"]: passage for passage in self._read("chunk_id", chunk_ids)}
+        passages = {passage["chunk_id"]: passage for passage in self._read("chunk_id", chunk_ids)}
         places = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(doc_ids))}
         in_order = sorted(
             self._read("passages.doc_id", doc_ids),
             key=lambda passage: (places[passage["doc_id"]], passage["position"]),
         )
-        return [*(named[chunk_id] for chunk_id in chunk_ids if chunk_id in named), *in_order]
+        return [
+            *(passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages),
+            *in_order,
+        ]
 
     def _read(self, column: str, values: Sequence[str]) -> Iterator[Passage]:
         """Yield the passages that have one of these values in a column."""

@@ -170,12 +170,12 @@ class FieldsWriter:
             document.doc_id: wanted & stems(" ".join(s.text for s in document.sentences))
             for document in self.holding
         }
-        most = max(map(len, saying.values()), default=0)
-        if most and not question["conditions"]:
+        best_count = max(map(len, saying.values()), default=0)
+        if best_count and not question["conditions"]:
             return ""
-        having = [d for d in self.holding if len(saying[d.doc_id]) == most]
+        having = [d for d in self.holding if len(saying[d.doc_id]) == best_count]
         notes = {}
-        for document in having if most else ():
+        for document in having if best_count else ():
             best = max(document.sentences, key=lambda s: len(wanted & stems(s.text)))
             notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
         said_by_all = wanted.intersection(*(saying[document.doc_id] for document in having))
@@ -272,8 +272,8 @@ class FieldsWriter:
             return words[0]
         text = self.called(value) if field["type"] == "name" else value
         if field["type"] == "number" and re.fullmatch(r"\d+(\.\d+)?", text):
-            whole, point, part = text.partition(".")
-            text = f"{int(whole):,}{point}{part}"
+            digits, point, part = text.partition(".")
+            text = f"{int(digits):,}{point}{part}"
         if field["unit"] and re.fullmatch(r"[\d.,]+", text):
             return f"{text}{self.say('' if field['unit'] == '%' else ' ', '')}{field['unit']}"
         return text

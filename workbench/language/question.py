@@ -377,8 +377,8 @@ class _Reader:
             not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
         )
         alone = read_next or closed or STOP_WORDS_ZH.match(behind.lstrip())
-        written = self.text[value.start : value.end]
-        exact = written == value.value and not written.islower()
+        surface = self.text[value.start : value.end]
+        exact = surface == value.value and not surface.islower()
         topic = pattern("values.topic").search(self.plain[: value.start])
         return bool(alone) and (exact or not topic)
 
@@ -670,12 +670,12 @@ class _Reader:
     def _aggregate(self) -> tuple[Aggregate, list[str]]:
         """Return whether the sum or the mean of a number is asked for, and of which field; no list or order has one."""
         numbers = [called for called in self.called if called.field["type"] == "number"]
-        others = ("intent.which", "order.most", "order.least")
+        orders = ("intent.which", "order.most", "order.least")
         names: tuple[Aggregate, ...] = ("sum", "mean")
         for name in names:
             match = self.find(f"aggregate.{name}")
             listed = match and pattern("intent.list").search(self.plain[: match.start()])
-            if match and len(numbers) == 1 and not (listed or any(map(self.find, others))):
+            if match and len(numbers) == 1 and not (listed or any(map(self.find, orders))):
                 self.used += [match.span(), at(numbers[0])]
                 return name, [numbers[0].field["name"]]
         return "", []

@@ -211,9 +211,9 @@ def ledger(document: Data) -> list[Data]:
     """
     ledger = {need["need"]: need for need in last_needs(document["reflections"])}
     for decision in document["decisions"]:
-        proposed = _objectives(decision["proposal"])
+        objectives = _objectives(decision["proposal"])
         for text in _objectives(decision["edits"]):
-            if text and text not in proposed:
+            if text and text not in objectives:
                 ledger.setdefault(text, {"need": text, **_UNJUDGED})
     return [*ledger.values()]
 

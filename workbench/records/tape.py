@@ -169,8 +169,8 @@ def effect_key(kind: str, name: str, parts: Data) -> str:
     >>> effect_key("tool", "naive_search", one) == effect_key("tool", "naive_search", two)
     True
     """
-    given = {part: value for part, value in parts.items() if value}
-    return hashlib.sha256(canonical_json([kind, name, given]).encode()).hexdigest()[:32]
+    filled = {part: value for part, value in parts.items() if value}
+    return hashlib.sha256(canonical_json([kind, name, filled]).encode()).hexdigest()[:32]
 
 
 class Tape:

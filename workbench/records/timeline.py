@@ -79,9 +79,9 @@ def bars(
         of_step["inside"] = next(
             (e["node"] for e, (start, took) in entries if 0 <= begin - start <= took), ""
         )
-        found = record["output_summary"].get("evidence_count")
+        count = record["output_summary"].get("evidence_count")
         taped = bool(record.get("replayed"))
-        step = bar("step", record["tool"], begin, length, found=found, replayed=taped, **of_step)
+        step = bar("step", record["tool"], begin, length, found=count, replayed=taped, **of_step)
         took = round(record["duration_ms"], 3)
         drawn.append(replace(step, status=record["status"], duration_ms=took))
         for sub in () if taped else record["sub_steps"]:

@@ -91,7 +91,7 @@ class Calls(FrameList[Call]):
 
     def total(self) -> Json:
         """Return how many calls there are, and the sums of their tokens and money; None where nothing is counted."""
-        read, cached, written = (
+        read, cached, output = (
             sum(call[name] or 0 for call in self) for name in ("input", "cached", "output")
         )
         money = [call["money"] for call in self if call["money"] is not None]
@@ -99,8 +99,8 @@ class Calls(FrameList[Call]):
             "calls": len(self),
             "input": read,
             "cached": cached,
-            "output": written,
-            "tokens": read + written,
+            "output": output,
+            "tokens": read + output,
         }
         return {**counts, "money": sum(money) if money else None}
 

@@ -290,7 +290,7 @@ def checked_marks(marks: Mapping[Any, str], pieces: Iterable[Piece]) -> dict[str
     for piece in pieces:
         keys[piece["key"]] = keys[piece["n"]] = piece["key"]
     if unknown := [key for key in marks if key is None or key not in keys]:
-        raise RunError(f"There is no piece of evidence {shown(unknown[0])} in this run.")
+        raise RunError(f"This run has no piece of evidence {shown(unknown[0])}.")
     if wrong := [mark for mark in marks.values() if mark not in MARKS]:
         raise RunError(
             f"{shown(wrong[0])} is not a mark of evidence. Known: pinned, struck, or '' for neither."

@@ -250,15 +250,15 @@ def _figures(document: Data, labels: Labels) -> Block:
     for name, title, values in lines:
         if not any(values):
             continue
-        written: Callable[[Any], str] = percent if name == "citation_recall" else "{:,}".format
+        write: Callable[[Any], str] = percent if name == "citation_recall" else "{:,}".format
         if name.endswith("_s"):
-            written = milliseconds
+            write = milliseconds
             values = [1000 * value for value in values]
-        cells = [written(value) if value else "–" for value in values]
+        cells = [write(value) if value else "–" for value in values]
         if len(values) == 2:
             change = values[1] - values[0]
             sign = "+" if change > 0 else "−"
-            cells.append(sign + written(abs(change)) if change else "=")
+            cells.append(sign + write(abs(change)) if change else "=")
         about = name == "tokens" and any(cost["about"] for cost in costs)
         rows.append((title + (labels("beside_about") if about else ""), *cells))
     heads = [Column(name, "number") for name in LETTERS[: len(costs)] + "Δ" * (len(costs) == 2)]

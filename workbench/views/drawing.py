@@ -205,9 +205,9 @@ def network(
     layers = layered(boxes, [line[:2] for line in lines]).places
     texts = [(width(box.name, _BOLD), width(box.fact)) for box in boxes.values()]
     needed = max((sum(pair) + 16 if high < 40 else max(pair) for pair in texts), default=0)
-    most = max(Counter(layer for layer, _ in layers.values()).values(), default=1)
-    wide = max(min(round(needed) + 24, _WIDEST, _ALL // most), _NARROWEST)
-    pitch = high + min(20 + 4 * most, 60)
+    widest = max(Counter(layer for layer, _ in layers.values()).values(), default=1)
+    wide = max(min(round(needed) + 24, _WIDEST, _ALL // widest), _NARROWEST)
+    pitch = high + min(20 + 4 * widest, 60)
     bows = {line: _bow(layers[line.source], layers[line.target]) for line in lines}
     left, right = (max([0, *(sign * bow * 3 // 4 for bow in bows.values())]) for sign in (-1, 1))
     first = min((row for _, row in layers.values()), default=0)

@@ -57,8 +57,8 @@ class Around:
 
     def core(self, chosen: Collection[str] = ()) -> Around:
         """Return what is of the answer, with the neighbours of what is chosen, without what else is near to it."""
-        near = (ends(relation) for relation in self.relations)
-        shown = {*self.seeds}.union(*(pair for pair in near if pair & {*chosen}))
+        pairs = (ends(relation) for relation in self.relations)
+        shown = {*self.seeds}.union(*(pair for pair in pairs if pair & {*chosen}))
         return replace(
             self,
             entities={i: self.entities[i] for i in self.entities if i in shown},

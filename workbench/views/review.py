@@ -196,8 +196,8 @@ def support_text(claims: Sequence[Data], labels: Labels) -> str:
     parts = {"support_sentences": len(claims) - rows, "support_rows": rows}
     subject = labels("support_and").join(labels(key, n=n) for key, n in parts.items() if n)
     rest = [labels(f"support_{name}", n=counts[name]) for name in _SHORT if counts[name]]
-    found = labels("support_found" if rest else "support_all", n=counts["supported"])
-    return f"{subject}{labels('comma').join([found, *rest])}" if claims else ""
+    supported = labels("support_found" if rest else "support_all", n=counts["supported"])
+    return f"{subject}{labels('comma').join([supported, *rest])}" if claims else ""
 
 
 def needs_text(needs: Sequence[Data], labels: Labels) -> str:
@@ -262,11 +262,13 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
         value = signals.get(name)
         if value is None or name in unsaid or isinstance(value, dict | list):
             continue
-        least = limits.get(f"min_{name.removesuffix('_count')}")
-        judged = least is not None and (name != "probability" or not needs)  # else a need says it
-        verdict = labels("enough" if value >= least else "short") if judged else ""
+        minimum = limits.get(f"min_{name.removesuffix('_count')}")
+        judged = minimum is not None and (
+            name != "probability" or not needs
+        )  # else a need says it
+        verdict = labels("enough" if value >= minimum else "short") if judged else ""
         shown = labels(f"kind_{value}") if name == "kind" else _number(value)
-        rows.append((labels(name), shown, _number(least), verdict))
+        rows.append((labels(name), shown, _number(minimum), verdict))
     return rows
 
 

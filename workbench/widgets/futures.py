@@ -100,23 +100,23 @@ class Futures:
         for line in lines:
             line |= self.runs.details(*(line[name] for name in MOVES))
             line["name"] = fork_name(line["changes"], labels)
-        here = self._bench.run_id
+        open_id = self._bench.run_id
         at, ids = self._compared
-        if at != here:
+        if at != open_id:
             origin = origin_of(run) if run else None
-            forks = [line["run_id"] for line in lines if line["origin"] == here]
-            ids = [origin, here] if origin else [here, *forks[-1:]]
+            forks = [line["run_id"] for line in lines if line["origin"] == open_id]
+            ids = [origin, open_id] if origin else [open_id, *forks[-1:]]
         by_letter = letters(self._wb, ids)
-        drawn = draw("futures.tree", labels, lines=lines, here=here, letters=by_letter)
+        drawn = draw("futures.tree", labels, lines=lines, here=open_id, letters=by_letter)
         if by_letter:
             blocks = beside(self._wb.compare(*by_letter).to_dict(), labels)
-            named = {*by_letter} <= {
+            in_tree = {*by_letter} <= {
                 line["run_id"] for line in lines
             }  # in the tree, with their letters
-            drawn += page_html(blocks[named:], labels, "wb-worked wb-part wb-columns")
+            drawn += page_html(blocks[in_tree:], labels, "wb-worked wb-part wb-columns")
         else:
             rows = self._wb.runs.lines(7)
-            drawn += draw("futures.offered", labels, rows=rows, here=here, name=rows.name)
+            drawn += draw("futures.offered", labels, rows=rows, here=open_id, name=rows.name)
         self.compared.show(drawn)
 
     def _pressed(self, event: Event) -> None:

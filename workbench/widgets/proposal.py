@@ -167,7 +167,7 @@ class ReflectForm(Form):
         self._recorded = {step["step_id"] for step in recorded["steps"]}
         self._chosen: bool | None = None
         activated = self._proposed["activate"]
-        held = [
+        held_back = [
             step["step_id"]
             for step in recorded["steps"]
             if step.get("condition") == "held" and step["step_id"] not in ran
@@ -178,7 +178,7 @@ class ReflectForm(Form):
                 description=labels("wake_step", step=step_name(name, titles))[:200],
                 indent=False,
             )
-            for name in dict.fromkeys([*held, *activated])
+            for name in dict.fromkeys([*held_back, *activated])
         }
         for box in self._wakes.values():
             on_change(box, listener)

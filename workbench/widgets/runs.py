@@ -43,7 +43,7 @@ class RunTable(Panel):
     def __init__(self, labels: Labels, wb: Any):
         super().__init__(labels)
         self._wb = wb
-        self._here = ""
+        self._open_id = ""
         self._page = 0
         self._sort = ("created_at", True)
         self._marked = list[str]()
@@ -73,11 +73,11 @@ class RunTable(Panel):
             "wb-part"
         )
 
-    def show(self, here: str = "") -> None:
-        """Show the runs; ``here`` is the one on the bench, which is marked first."""
-        if here != self._here:
-            self._here = here
-            self._marked = [here] if here else []
+    def show(self, open_id: str = "") -> None:
+        """Show the runs; ``open_id`` is of the run on the bench, which is marked first."""
+        if open_id != self._open_id:
+            self._open_id = open_id
+            self._marked = [open_id] if open_id else []
         narrowed = {"status": self.status.value} if self.status.value else {}
         self._rows = self._wb.runs.lines(100_000, self.search.value, **narrowed)
         if not (self.search.value or narrowed):
@@ -103,7 +103,7 @@ class RunTable(Panel):
             total=len(rows),
             page=self._page,
             sort=self._sort,
-            here=self._here,
+            here=self._open_id,
             costs=costs,
             rated=rated,
             marked=self._marked,
@@ -115,7 +115,7 @@ class RunTable(Panel):
 
     def _narrowed(self) -> None:
         self._page = 0
-        self.show(self._here)
+        self.show(self._open_id)
 
     def _pressed(self, event: Event) -> None:
         kind, _, what = event.kind.partition(":")
@@ -123,7 +123,7 @@ class RunTable(Panel):
         if kind == "choose":
             self.ask(do="open", runs=[event.key])
         elif kind == "compare":
-            with_open = [self._here] if len(self._marked) == 1 else []
+            with_open = [self._open_id] if len(self._marked) == 1 else []
             self.ask(do="compare", runs=[*with_open, *self._marked])
         elif kind == "sort" and what in SORTS:
             self._sort = (
@@ -142,7 +142,7 @@ class RunTable(Panel):
             self._each("runs_exported", lambda i: self._wb.export(i, folder / f"{i}.zip"))
         elif kind == "delete":
             self._each("runs_deleted", self._wb.runs.remove)
-            self.show(self._here)
+            self.show(self._open_id)
         self._draw()
 
     def _annotate(self) -> None:
@@ -153,7 +153,7 @@ class RunTable(Panel):
             lambda i: self._wb.runs.annotate(i, tags=tags or None, note=self.note.value or None),
         )
         self.tags.value = self.note.value = ""
-        self.show(self._here)
+        self.show(self._open_id)
 
     def _each(self, word: str, action: Any) -> None:
         """Act on every marked run, and say for how many it was done, or why it was not."""

@@ -233,8 +233,8 @@ class GraphBuilder:
         bearers_by_key = {}
         for key, bearers in names.items():
             self._write("names", ((key, place, *bearer) for place, bearer in enumerate(bearers)))
-            if named := [bearer for bearer in bearers if not bearer.category]:
-                bearers_by_key[key] = named
+            if individuals := [bearer for bearer in bearers if not bearer.category]:
+                bearers_by_key[key] = individuals
         matcher = Matcher(bearers_by_key)
         for source in read():
             self._link(source, bearers_by_key, matcher)

@@ -358,7 +358,7 @@ Records = Iterator[tuple[int, Any]]
 
 
 def _jsonl(path: Path) -> Read:
-    for number, record in _named(lambda: _json_lines(path)):
+    for number, record in _with_titles(lambda: _json_lines(path)):
         try:
             yield number, record if isinstance(record, str) else _document(record, path)
         except Unreadable as error:
@@ -377,13 +377,13 @@ def _json_lines(path: Path) -> Records:
             yield number, str(error)
 
 
-def _named(read: Callable[[], Records]) -> Records:
+def _with_titles(read: Callable[[], Records]) -> Records:
     """Yield records, each with a title: without one it is what their first keys say, as many as tell them all apart.
 
     A single such key of one word, such as ``mission`` or 菜名, says what the records are.
 
     Args:
-        read: returns the records from the beginning, as often as it is called.
+        read: returns the records from the beginning, at each call.
     """
     keys = _naming_keys(record for _, record in read() if isinstance(record, dict))
     word = keys[0].removesuffix("称").removesuffix("名") if len(keys) == 1 else ""
@@ -463,7 +463,7 @@ def _json_file(path: Path, doc_id: str) -> Read:
             single = False
     if single:
         content = [{"id": doc_id, "title": path.stem, **content}]
-    for number, record in _named(lambda: enumerate(content, 1)):
+    for number, record in _with_titles(lambda: enumerate(content, 1)):
         try:
             yield number, _document(record, path)
         except Unreadable as error:
@@ -489,7 +489,7 @@ def _no_constant(name: str) -> None:
 
 def _rows(read: Callable[[], Records], path: Path) -> Read:
     equal = Counter[str]()
-    for line, row in _named(read):
+    for line, row in _with_titles(read):
         try:
             document = row if isinstance(row, str) else _document(row, path)
         except Unreadable as error:

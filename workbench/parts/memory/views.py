@@ -121,12 +121,12 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
     return cells
 
 
-def source(row: Row, labels: Labels, here: str | None = None) -> str:
+def source(row: Row, labels: Labels, current: str | None = None) -> str:
     """Return where something was said: which turn of which conversation, else by hand or on which day.
 
-    ``here`` is the current conversation, which is not named.
+    ``current`` is the conversation that is not named.
     """
-    if row.get("turn") and row["session"] == here:
+    if row.get("turn") and row["session"] == current:
         return labels("mem_turn_here", n=row["turn"])
     if row.get("turn"):
         return labels(
