@@ -127,7 +127,12 @@ _SPEAKER = re.compile(r"^(?:[QA]|问|答|問)\s*[:：]\s*")
 
 
 def split_sentences(results: Evidence) -> list[Sentence]:
-    """Return the sentences that may be quoted; one that asks is the heading of those after it."""
+    """Return the sentences that may be quoted; one that asks is the heading of those after it, and one word is none.
+
+    >>> piece = {"result_id": "a", "evidence": "Mills\\n\\nWhat do they do?\\n\\nThey grind.", "metadata": {}, "score": 1.0}
+    >>> [(sentence.heading, sentence.text) for sentence in split_sentences([piece])]
+    [('What do they do?', 'They grind.')]
+    """
     chosen = []
     seen = set[tuple[str, str]]()
     for n, result in enumerate(results, 1):
@@ -143,7 +148,7 @@ def split_sentences(results: Evidence) -> list[Sentence]:
             text = _SPEAKER.sub("", text)
             if _ASKS.search(text):
                 lead = text
-            elif text and (doc_id, text) not in seen:  # pieces of one document may overlap
+            elif len(terms(text)) > 1 and (doc_id, text) not in seen:  # pieces may overlap
                 seen.add((doc_id, text))
                 is_field = text.partition(": ")[0] in (metadata.get("fields") or ())
                 chosen.append(
