@@ -129,8 +129,9 @@ _SPEAKER = re.compile(r"^(?:[QA]|问|答|問)\s*[:：]\s*")
 def split_sentences(results: Evidence) -> list[Sentence]:
     """Return the sentences that may be quoted; one that asks is the heading of those after it, and one word is none.
 
-    >>> piece = {"result_id": "a", "evidence": "Mills\\n\\nWhat do they do?\\n\\nThey grind.", "metadata": {}, "score": 1.0}
-    >>> [(sentence.heading, sentence.text) for sentence in split_sentences([piece])]
+    >>> text = "Mills\\n\\nWhat do they do?\\n\\nThey grind."
+    >>> sentences = split_sentences([{"result_id": "a", "evidence": text, "metadata": {}, "score": 1.0}])
+    >>> [(sentence.heading, sentence.text) for sentence in sentences]
     [('What do they do?', 'They grind.')]
     """
     chosen = []
