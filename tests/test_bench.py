@@ -288,7 +288,9 @@ def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Wor
         "“The Wedding Banquet”: Top k: 50 → 3" in told[edited][0] and 'aria-level="2"' in tree.split(edited.run_id)[0]
     )
     assert "max_iterations: 3 → 1" in told[once][0] and "you are here" in told[once][0]
-    assert "1 · reflect: answered now · “enough &lt;b&gt;”" in told[stopped][0].replace("<b>", "&lt;b&gt;")
+    assert "Fork at decision 1 · reflect: answered now · “enough &lt;b&gt;”" in told[stopped][0].replace(
+        "<b>", "&lt;b&gt;"
+    )
     assert "evidence: 1 struck out" in told[marked][0] and "Minimum evidence, pieces: 2" in told[marked][0]
     assert "<b>”" not in tree and not {edited.run_id, once.run_id} & {*comparison.split()}, "the tree names them"
     page.futures.compared.press("choose", stopped.run_id)
@@ -448,7 +450,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     told = details(stopped, asked.run_id)
     second = told["first_change"].strip("-| ")[:60] if told["answer_changed"] else "= same answer"
     assert "forked from" not in fork and Markup.escape(second) in fork, "no answer is shown twice"
-    name = "1 · reflect: answered now"
+    name = "Fork at decision 1 · reflect: answered now"
     page = shared_wb.bench(stopped)
     page.view = "compare"
     waits = asked.fork(at="0-reflect")
@@ -459,7 +461,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         text(page.futures.compared),
     )
     assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
-    assert "1 · reflect: to be decided again" in text(shared_wb.inbox().list)
+    assert "Fork at decision 1 · reflect: to be decided again" in text(shared_wb.inbox().list)
     shared_wb.runs.remove(waits.run_id)
     assert "Compare with the open run" not in text(runs.table)
     runs.table.press("mark", stopped.run_id)
@@ -469,12 +471,15 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
     runs.table.press("mark", stopped.run_id)
     runs.table.press("mark", asked.run_id)
-    heads = ("Took", "Model", "Tokens", "Cost", "Needs", "Found")
-    assert [head for head in heads if head in text(runs.table)] == ["Took", "Needs", "Found"]  # no model was asked
-    assert "Rating" not in text(runs.table)
+    heads = ("Took", "Model", "Tokens", "Cost", "Needs", "Sentences found")
+    assert [head for head in heads if head in text(runs.table)] == [
+        "Took",
+        "Needs",
+        "Sentences found",
+    ]  # no model was asked
     asked.feedback(False)
     runs.show(asked.run_id)
-    assert "Rating" in text(runs.table) and runs.table.picture.rows[asked.run_id].endswith("✗</td></tr>")
+    assert "✗ Bad" in runs.table.picture.rows[asked.run_id]
     asked.feedback(None)
     assert asked.answer.splitlines()[0][2:42] in text(runs.table)
     [row] = shared_wb.runs.lines(text=asked.run_id)
@@ -491,7 +496,16 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         "needs_met": 2,
         "score": None,
     }
-    look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": (), "letters": {}, "here": "", "rated": {}}
+    look = {
+        "total": 2,
+        "page": 0,
+        "sort": ("created_at", True),
+        "marked": (),
+        "letters": {},
+        "here": "",
+        "rated": {},
+        "tagging": False,
+    }
     table = runs_table(twins, Labels("en"), costs, **look).html
     assert all(head in table for head in heads) and all(
         fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2/3", "–")
@@ -503,6 +517,9 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 2}
     runs.table.press("choose", stopped.run_id)
     assert runs.request == {"do": "open", "runs": [stopped.run_id], "n": 3}
+    assert not shown(runs.about)
+    runs.table.press("tag")
+    assert shown(runs.about), "the form opens when it is asked for"
     runs.tags.value, runs.note.value = "fathers, draft", "look again"
     runs.save.click()
     found = ({"tag": "draft"}, {"text": "look again"})
@@ -524,7 +541,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     runs.show(asked.run_id)
     for marked in (*runs._marked, gone.run_id):
         runs.table.press("mark", marked)
-    assert "Delete 1 run with all" in text(runs.table)
+    assert "Delete 1…" in text(runs.table) and "Delete 1 run with all" in text(runs.table)
     runs.table.press("delete")
     assert gone.run_id not in shared_wb.runs and gone.run_id not in runs.table.picture.rows and not runs._marked
 

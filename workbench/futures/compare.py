@@ -521,7 +521,7 @@ def _changes(
 def _decisions(sides: Sequence[Side]) -> list[Json]:
     decisions = [side.points_by_name("decision").values() for side in sides]
     return [
-        {"number": number, **_row(sides, points, ("changed", "changed", "changed", "same"))}
+        {"number": number, **_row(sides, points, ("added", "removed", "changed", "same"))}
         for number, points in enumerate(zip_longest(*decisions))
     ]
 

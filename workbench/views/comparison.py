@@ -91,6 +91,7 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     values = parts["values"]
     lines: list[Paragraph] = [
         (labels("semicolon").join(texts), "strong"),
+        *_text("effects", labels, document=document).splitlines(),
         cut(step_name(labels("they_part", what=what)), 200),
     ]
     if any(value != values[0] for value in values):  # else the steps tell
@@ -100,8 +101,7 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
             for letter, value in sides
             if value is not None
         ]
-    effects = _text("effects", labels, document=document)
-    return Lines([*lines, *effects.splitlines()])
+    return Lines(lines)
 
 
 def _side_text(value: Any, labels: Labels, titles: Mapping[str, str] = {}) -> str:
@@ -190,6 +190,8 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
         return state, summary, Lines([(title, "dim")])
     if name == "evidence":
         notes.append(labels("beside_rank"))
+    if name == "decisions" and counts["changed"] < 2:
+        single |= document["parts"]["where"] == "decision"
     return state, summary, clipped(title, heads, cells, notes=notes, opened=not single)
 
 
@@ -261,7 +263,9 @@ def _figures(document: Data, labels: Labels) -> Block:
             cells.append(sign + write(abs(change)) if change else "=")
         about = name == "tokens" and any(cost["about"] for cost in costs)
         rows.append((title + (labels("beside_about") if about else ""), *cells))
-    heads = [Column(name, "number") for name in LETTERS[: len(costs)] + "Δ" * (len(costs) == 2)]
+    heads = [Column(letter, "number") for letter in LETTERS[: len(costs)]]
+    if len(costs) == 2:
+        heads.append(Column("B − A", "number"))
     return clipped(
         labels("cost"),
         [*columns(labels, "beside_figure"), *heads],

@@ -29,10 +29,11 @@ def runs_table(
         costs: of ``family.details``, by run.
         about: ``total``, how many runs there are on all pages; the ``page``, from 0; ``sort``, the column, and whether
             the largest value comes first; the ``marked`` runs, and the ``letters`` of those that are compared;
-            ``here``, the run on the bench; ``rated``, the sign of what a person said of an answer, by run.
+            ``here``, the run on the bench; ``rated``, whether a person called the answer good, by run; ``tagging``,
+            whether the form for tags is open.
     """
     facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
-    about |= {"facts": facts, "ids": costs}
+    about |= {"facts": facts, "ids": costs, "rows": rows}
     drawn = {}
     for row in rows:
         cost = costs[row["run_id"]]

@@ -47,6 +47,7 @@ class RunTable(Panel):
         self._page = 0
         self._sort = ("created_at", True)
         self._marked = list[str]()
+        self._tagging = False
         # read again once a run has moved
         self.details = cache(lambda i, origin, *_: details(wb.run(i), origin))
         self.search = ipywidgets.Text(
@@ -95,7 +96,7 @@ class RunTable(Panel):
         rows.sort(key=lambda row: lineage[row["run_id"]])
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
-        rated = {row["run_id"]: "✗✓"[row["good"]] for row in self._wb.feedback().on_answers()}
+        rated = {row["run_id"]: row["good"] for row in self._wb.feedback().on_answers()}
         costs = {row["run_id"]: self.details(*(row[name] for name in MOVES)) for row in shown}
         table = runs_table(
             shown,
@@ -106,12 +107,13 @@ class RunTable(Panel):
             here=self._open_id,
             costs=costs,
             rated=rated,
+            tagging=self._tagging,
             marked=self._marked,
             letters=letters(self._wb, self._marked),
         )
         self.table.show(table)
         self.save.description = self.labels("runs_save", n=len(self._marked))
-        display_if(self.about, self._marked)
+        display_if(self.about, self._marked and self._tagging)
 
     def _narrowed(self) -> None:
         self._page = 0
@@ -133,9 +135,12 @@ class RunTable(Panel):
         elif kind == "page" and what in ("1", "-1"):
             self._page = max(0, self._page + int(what))
         elif kind == "mark":
-            self._marked = [i for i in self._marked if i != event.key] + [event.key] * (
-                event.key not in self._marked
-            )
+            if event.key in self._marked:
+                self._marked.remove(event.key)
+            else:
+                self._marked.append(event.key)
+        elif kind == "tag":
+            self._tagging = not self._tagging
         elif kind == "export":
             folder = self._wb.path / "exports"
             folder.mkdir(exist_ok=True)
