@@ -310,7 +310,7 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     assert [*lanes].index(step) == [*lanes].index("executor") + 1 and "padding-left:28px" in lanes[step], "nested"
     inside = [row["name"] for row in asked.timeline().data if row["kind"] == "sub_step" and row["inside"] == "executor"]
     assert inside and '<text x="36"' in asked.timeline().markup
-    assert all(word in text(page.working.path) for word in ("the way that this run took", "retrieval", "execute"))
+    assert all(word in text(page.working.path) for word in ("the nodes of the graph that ran", "retrieval", "execute"))
     page.working.timeline.press("choose", step)
     said = text(page.working.node)
     assert record["tool"] in said and f"top_k {record['raw_input']['top_k']}" in said
@@ -422,20 +422,22 @@ def test_what_is_announced_of_needs_is_what_is_shown(
     fields = panel._form.needs.fields  # type: ignore[union-attr]
     rows = {name: Markup(field.box.children[0].value).striptags() for name, field in fields.items() if name}
     asked_for = {wish.strip() for wish in wishes if wish.strip()} - {need["need"] for need in needs}
-    assert [*rows] == [need["need"] for need in needs] + [wish for wish in dict.fromkeys(wishes) if wish in asked_for]
+    assert {*rows} == {need["need"] for need in needs} | asked_for
+    settled = [row.startswith("✓") for row in rows.values()]
+    assert settled == sorted(settled), "what is open comes first"
     bar, drawn = (
         text(panel.band),
         " ".join(unescape(re.sub(r"<[^>]+>", " ", drawn_answer(document, labels).html)).split()),
     )
     for words, count in (
         (r"(\d+) of \d+ needs? met", sum(bool(re.match(r"\S (met|likely|confirmed)", row)) for row in rows.values())),
-        (r"\d+ of (\d+) needs? met", len(needs) - sum("✓ not needed" in row for row in rows.values())),
+        (r"\d+ of (\d+) needs? met", len(rows) - sum("✓ not needed" in row for row in rows.values())),
         (r"(\d+) not judged", len(asked_for)),
     ):
         shown_counts = [int(n) for page in (bar, drawn) for n in re.findall(words, page)]
         assert shown_counts == [count] * 2 or (not count and not shown_counts)
     for wish in asked_for:
-        assert "○ not judged" in rows[wish] and f"○ Not judged: {wish}" in drawn
+        assert "○ not judged" in rows[wish] and f"Ask next: {wish}" in drawn
         options = [option for option, _ in fields[wish].control.widget.options]
         assert options == ["not judged", "still needed", "confirmed", "not needed"]
     assert ("✓" in bar) <= (not asked_for), "it is green where nothing is left"
@@ -494,6 +496,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         "money": 0.5,
         "needs": 3,
         "needs_met": 2,
+        "needs_unjudged": 1,
         "score": None,
     }
     look = {
@@ -508,7 +511,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     }
     table = runs_table(twins, Labels("en"), costs, **look).html
     assert all(head in table for head in heads) and all(
-        fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2/3", "–")
+        fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2/3 ○", "–")
     )
     runs.table.press("mark", stopped.run_id)
     marked = [runs.table.picture.rows[run.run_id] for run in (asked, stopped)]

@@ -66,7 +66,7 @@ def test_what_is_said_of_the_needs_at_the_pause_is_said_when_the_run_is_done(wb,
     run = wb.ask(question, kb="mixed", review="reflect")
     labels = Labels(LANGUAGES[question])
     said = needs_sentence(run.reflections[-1]["signals"]["needs"], labels)
-    band = str(review.band(run.to_dict(), labels, "", {}))
+    band = str(review.band(run.to_dict(), labels, "", {}, ()))
     assert said in band and said in run.reflections[-1]["reasoning"]
     run.approve()
     assert run.status == "done" and said in str(answer(run.to_dict(), labels)) and said in str(run)

@@ -134,9 +134,9 @@ def fewer(request: Request) -> dict[str, int]:
     ...        "action_requests": [{"args": {"signals": {"thresholds": {"min_evidence": 3}}}}]})
     {'n': 8, 'least': 3}
     """
-    wanted = ((request.get("in_force") or {}).get(LIMITS) or {}).get("min_evidence", 0)
+    wanted = request.get("in_force", {}).get(LIMITS, {}).get("min_evidence", 0)
     possible = (_judged_by(request) or {}).get("min_evidence", wanted)
-    return {"n": int(wanted), "least": int(possible)} if possible < wanted else {}
+    return {"n": wanted, "least": possible} if possible < wanted else {}
 
 
 def _judged_by(request: Request) -> Data | None:

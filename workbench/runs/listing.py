@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
 from workbench.records.figures import figures
-from workbench.records.proposals import last_needs
+from workbench.records.proposals import ledger
 from workbench.runs.fork import forecast, fork_changes
 from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.text import clean
-from workbench.views.labels.sentences import MISSING, need_state
+from workbench.views.labels.sentences import need_states
 
 if TYPE_CHECKING:
     import pandas
@@ -64,23 +64,24 @@ class WorkspaceRuns:
     def costs(self, run_id: str) -> Json:
         """Return the seconds, models, tokens, money, needs and score of a run; None where nothing is counted.
 
-        ``saved_seconds`` are those of reused calls. ``needs_met`` of its ``needs`` are met, surely or likely. The score
-        is the share of the answer's statements that their sources support.
+        ``saved_seconds`` are those of reused calls. ``needs_met`` of its ``needs`` are met, surely or likely, and
+        ``needs_unjudged`` nothing judged. The score is the share of the answer's statements that their sources support.
         """
         run = self._workspace.run(run_id)._read_once()
         calls = run.calls()
         total = calls.total()
         support = run.state.get("support")
         counted = figures({"records": run.records, "log": run.log, "support": support})
-        states = [*map(need_state, last_needs(run.reflections))]
+        states = need_states(ledger({"reflections": run.reflections, "decisions": run.decisions}))
         return {
             "seconds": counted["total_s"],
             "saved_seconds": counted["saved_s"],
             "model": ", ".join(dict.fromkeys(call["model"] for call in calls)),
             "tokens": total["tokens"] or None,
             "money": total["money"],
-            "needs": len(states) - states.count("struck") or None,
-            "needs_met": sum(state not in (*MISSING, "struck") for state in states),
+            "needs": states["needed"] or None,
+            "needs_met": states["reached"],
+            "needs_unjudged": states["unjudged"],
             "score": counted["citation_recall"],
         }
 

@@ -115,13 +115,16 @@ def split_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
         yield is_table, list(group)
 
 
-def same_values(cells: Sequence[str]) -> bool:
-    """Return whether a row of a table has a value that is the same in every column, whatever it cites.
+def shared_values(cells: Sequence[str]) -> str:
+    """Return whether the columns of a row of a table have the ``same`` values, ``partly``, or none; citations aside.
 
-    >>> same_values(["year", "1821 [1]", "1821 [2]"]), same_values(["year", "1821 [1]"])
-    (True, False)
+    >>> shared_values(["genre", "Drama and War [1]", "War, Drama [2]"]), shared_values(["year", "1821 [1]"])
+    ('same', '')
     """
-    return len({*map(unmarked, cells[1:])}) == 1 < len(cells) - 1
+    joints = r", and |, | and |[、，和]"
+    columns = [frozenset(re.split(joints, unmarked(cell))) for cell in cells[1:]]
+    shared = frozenset.intersection(*columns) if len(columns) > 1 else ()
+    return ("same" if len({*columns}) == 1 else "partly") if any(shared) else ""
 
 
 def answer_blocks(answer: str, heading: str, labels: Labels) -> Iterator[Block]:
@@ -129,8 +132,9 @@ def answer_blocks(answer: str, heading: str, labels: Labels) -> Iterator[Block]:
     for is_table, lines in split_tables(answer):
         if is_table:
             head, *rows = map(split_row, lines)
-            for row in filter(same_values, rows):
-                row[0] += f" {labels('beside_same')}"
+            for row in rows:
+                if shared := shared_values(row):
+                    row[0] += f" {labels(f'beside_{shared}')}"
             cells = (tuple(row[: len(head)]) for row in rows)
             yield Table("", tuple(map(Column, head)), tuple(cells))
         else:

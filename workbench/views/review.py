@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from workbench.plans import format_condition
 from workbench.records import proposals
-from workbench.state import Data, Reflection
+from workbench.state import Data
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.labels.sentences import need_state, needs_sentence
@@ -26,19 +26,20 @@ _THRESHOLDS = ("evidence_count", "top_score", "probability", "candidates")
 """Signals with a threshold."""
 
 
-def band(document: Data, labels: Labels, message: str, edits: Data) -> Picture:
-    """Return the question of a decision as edited, with what happens once it is answered or what prevents that."""
+def band(
+    document: Data, labels: Labels, message: str, edits: Data, problems: Sequence[Data]
+) -> Picture:
+    """Return the question of a decision as edited, with what happens then, or the problems that prevent it."""
     request = document["review"]
     reflects = proposals.kind(request) == "reflect"
-    needs = needs_text(proposals.ledger(document), labels) if reflects else ""
-    question = review_question(request, labels, edits)
     return Picture(
         draw(
             "review.band",
             labels,
-            question=question,
-            needs=needs,
+            question=review_question(request, labels, edits),
+            needs=needs_text(proposals.ledger(document), labels) if reflects else "",
             message=message,
+            problems=problems,
         )
     )
 
@@ -46,14 +47,11 @@ def band(document: Data, labels: Labels, message: str, edits: Data) -> Picture:
 def why(document: Data, labels: Labels) -> Picture:
     """Return the reasons for a proposal as HTML."""
     request = document["review"]
-    blocks = list[Block]()
+    blocks: list[Block] = [Lines([*_reasons(document, labels)])]
     if proposals.kind(request) == "reflect":
-        reflection = cast(Reflection, proposals.proposal(request))
-        # the form has the needs
-        signals, *_ = reflection_tables(reflection, labels)
-        blocks.append(replace(signals, opened=False))
-    reasons = list(_reasons(document, labels))
-    blocks += [Lines(reasons)] if reasons else []
+        # the form has the needs, and the reasons its conclusion
+        signals, *_ = reflection_tables(proposals.proposal(request), labels)
+        blocks.append(replace(signals, title=signals.title.split(" · ")[0], opened=False))
     return Picture(el("div.wb-why", page_html(blocks, labels, "wb-worked")))
 
 
@@ -62,12 +60,10 @@ def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
     request = document["review"]
     if not request:
         return
-    lines: list[Paragraph] = [
-        (review_question(request, labels), "strong"),
-        (labels("clock"), "dim"),
-    ]
-    lines += [*_draft(request, labels), *_reasons(document, labels)]
-    yield Lines(lines, mark="paused")
+    question = (review_question(request, labels), "strong")
+    clock = (labels("clock"), "dim")
+    reasons = _reasons(document, labels)
+    yield Lines([question, clock, *_draft(request, labels), *reasons], mark="paused")
 
 
 def review_question(request: Data, labels: Labels, edits: Data = MappingProxyType({})) -> str:
@@ -102,8 +98,12 @@ def _clarify(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
 def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
     plan = proposal["plan"]
     route = document["route_decision"] or {}
+    question = route.get("question") or {}
     comma = labels("comma")
-    names = (route.get("extracted_entities") or {}).get("low_level") or []
+    names = [
+        " = ".join(dict.fromkeys([name["surface"].strip("《》"), name["name"]]))
+        for name in question.get("names", ())
+    ]
     intent = route.get("query_intent")
     planner = (plan.get("metadata") or {}).get("planner")
     facts = {
@@ -112,7 +112,7 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
         "filters_in_it": comma.join(
             format_condition(c) for c in route.get("filters") or [] if isinstance(c, Mapping)
         ),
-        "not_applied": comma.join((route.get("question") or {}).get("not_applied") or []),
+        "not_applied": comma.join(question.get("not_applied", ())),
         "planned_by": labels.get(f"planner_{planner}", planner or ""),
     }
     yield from _facts({labels(name): text for name, text in facts.items()}, labels)
@@ -124,15 +124,17 @@ def _step(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
 
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    what, because = _conclusion(proposal, labels)
+    # beside "keep searching" it would say the opposite
+    fewer = proposals.fewer(document["review"])
+    if fewer and not proposal["should_continue"]:
+        because = labels("enough_here", **fewer)
+    yield (labels("suggests", what=what, why=because), "strong")
     woken = proposal.get("activate", ())
     planned = [step for step in document["plan"]["steps"] if step["step_id"] in woken]
     for step in [*planned, *proposal.get("next_steps", ())]:
         query = query_text(step["tool_input"]) or step["objective"]
         yield [(cut(query, 300), "strong"), f" · {step['tool']}"]
-    # beside "keep searching" it would say the opposite
-    fewer = {} if proposal.get("should_continue") else proposals.fewer(document["review"])
-    if fewer:
-        yield (labels("enough_here", **fewer), "dim")
 
 
 def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
@@ -211,39 +213,39 @@ def needs_text(needs: Sequence[Data], labels: Labels) -> str:
 # signals
 
 
-def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]:
+def _conclusion(reflection: Data, labels: Labels) -> tuple[str, str]:
+    """Return what a reflection suggests, and why."""
+    if reflection["should_continue"]:
+        steps = [*reflection["activate"], *reflection["next_steps"]]
+        return labels("goes_on"), labels("steps", n=len(steps))
+    return labels("stops"), labels(reflection["stop_reason"] or "no_further_action")
+
+
+def reflection_tables(reflection: Data, labels: Labels) -> Iterator[Table]:
     """Yield the conclusion of a reflection with its signals against their thresholds, then the needs of the answer."""
     signals = reflection["signals"]
     colon = labels("colon")
     notes = [reflection["reasoning"]] if reflection["reasoning"] else []
-    if reflection["should_continue"]:
-        steps = len([*reflection["activate"], *reflection["next_steps"]])
-        conclusion = f"{labels('goes_on')}{colon}{labels('steps', n=steps)}"
-        if reflection["rewrite_query"]:
-            notes.append(f"{labels('rewritten')}{colon}{reflection['rewrite_query']}")
-    else:
-        conclusion = (
-            f"{labels('stops')}{colon}{labels(reflection['stop_reason'] or 'no_further_action')}"
-        )
+    conclusion = colon.join(_conclusion(reflection, labels))
+    if reflection["should_continue"] and reflection["rewrite_query"]:
+        notes.append(f"{labels('rewritten')}{colon}{reflection['rewrite_query']}")
     title = labels(
         "reflection", n=reflection["current_iteration"], m=reflection["max_iterations"]
     )
     title = cut(f"{title} · {conclusion}", 400)
     heads = columns(labels, "signal", "value:number", "needed:number", ":status")
     yield clipped(title, heads, signal_rows(signals, labels), notes=notes)
-    ledger = sorted(signals.get("needs") or (), key=lambda need: _sign(need) != "warning")
     needs = [
         (
             need_verdict(need, labels),
             need["need"],
-            f"{need['met']:.0%}",
             f"{need['title']} · {need['quote']}".strip(" ·"),
         )
-        for need in ledger
+        for need in signals.get("needs") or ()
     ]
     if needs:
-        heads = columns(labels, ":status", "need", "need_sure:number", "need_piece")
-        yield clipped(f"{labels('needs')} · {needs_text(ledger, labels)}", heads, needs)
+        heads = columns(labels, ":status", "need", "need_piece")
+        yield clipped(labels("needs"), heads, needs)  # they are counted below the answer
 
 
 def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]]:

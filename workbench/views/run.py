@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
@@ -13,7 +13,7 @@ from workbench.records import proposals
 from workbench.records.figures import Piece
 from workbench.state import Data
 from workbench.text import closest, content_terms, sentences, terms
-from workbench.views.blocks import same_values, split_row, split_tables
+from workbench.views.blocks import shared_values, split_row, split_tables
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
@@ -115,7 +115,7 @@ def _claim(document: Data, line: str, is_table: bool, marks: Marks) -> Data:
         "is_item": line.startswith(("- ", "* ")),
         "cells": [marks.line(cell) for cell in cells],
         "verdict": min(verdicts, key=_WORST_FIRST.index),
-        "same": same_values(cells),
+        "shared": shared_values(cells),
         "missing": [claim["why"] for claim in support if claim["why"]],
         "sources": sources,
     }
@@ -150,7 +150,6 @@ def evidence(
     relevant: Mapping[str, bool] = {},
     titles: Mapping[str, str] = {},
     needs: Sequence[Data] = (),
-    is_mentioned: Callable[[Any], bool] = lambda _: False,
 ) -> Picture:
     """Return the list of distinct pieces, best first; its front-end sorts, searches and marks words.
 
@@ -161,13 +160,12 @@ def evidence(
         figures: of the run (``records.figures``).
         labels: the words.
         chosen: ``result_id`` or key of the piece whose full text is shown.
-        sentence: of the answer; the most similar sentence of the chosen piece is marked.
+        sentence: of the answer; the most similar sentence of the chosen piece, and its fields' values in it are marked.
         question: what was asked and searched, whose words are marked.
         marks: the status of a run whose chosen piece can be pinned or struck out; empty where it cannot.
         relevant: what the person said of pieces, by key.
         titles: of the steps, by id.
         needs: of the answer; a piece shows those that it meets best.
-        is_mentioned: returns whether the sentence has a value of a field, which is marked.
     """
     distinct = [piece for piece in pieces if piece["why"] != "duplicate"]
     first = figures["in_prompt"] or 10  # of which the whole text is shown, before a context too
@@ -190,7 +188,6 @@ def evidence(
             marks=marks,
             said=relevant.get(piece["key"]),
             title=titles.get(piece["step"], ""),
-            is_mentioned=is_mentioned,
         )
     return Picture(
         draw(

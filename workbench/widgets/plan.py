@@ -418,4 +418,4 @@ class PlanEditor(Panel):
 
         subject = str(fix.subject)
         what = titles.get(subject, step_name(subject))
-        return Message(text, self.labels(fix.label, what=what, step=titles[step_id]), apply)
+        return Message(text, self.labels(fix.label, what=what), apply)

@@ -159,7 +159,9 @@ class ReflectForm(Form):
         listener: Listener,
     ):
         """Offer the needs of a run's document, and the held steps of its plan, without those that ran."""
-        self._needs = proposals.ledger(document)
+        self._needs = sorted(
+            proposals.ledger(document), key=lambda need: need_verdict(need, labels)[0] == "✓"
+        )
         super().__init__(request, labels, listener)
         recorded = document.get("plan") or {"steps": []}
         titles = document_titles(document)

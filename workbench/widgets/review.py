@@ -113,7 +113,7 @@ class Review(traitlets.HasTraits):
         self._document = dict(document)
         self._request = dict(document["review"])
         self._plan = plan
-        self._problems = len(problems)
+        self._problems = problems
         key = (str(document["run_id"]), str(self._request.get("review_id", "")))
         if key != self._key:
             self._key = key
@@ -182,9 +182,9 @@ class Review(traitlets.HasTraits):
         if self._form.keeps and draft != self._draft:
             self._draft = draft
             self._save_draft("form", draft)
-        faults = self._problems + self._form.faults
+        faults = len(self._problems) + self._form.faults
         next_step = self._labels("problems_to_mend", n=faults) if faults else self._next(edits)
-        self.band.show(band(self._document, self._labels, next_step, edits))
+        self.band.show(band(self._document, self._labels, next_step, edits, self._problems))
         self.primary.description = primary(self._request, edits, self._labels)
         self.primary.tooltip = next_step
         allowed = proposals.allowed(self._request)
@@ -198,7 +198,7 @@ class Review(traitlets.HasTraits):
         """Return what happens once this is sent: what the run will do, not what was proposed."""
         request = self._request
         labels = self._labels
-        kind = proposals.kind(self._request)
+        kind = proposals.kind(request)
         if kind not in ("plan", "reflect"):
             return labels("clock_bench")
         if kind == "reflect" and edits and set(edits) <= set(proposals.JUDGED_BY):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import ipywidgets
 from markupsafe import Markup
 
-from workbench.errors import InvalidAnswer, WorkbenchError
+from workbench.errors import InvalidAnswer
 from workbench.extensions import paths, provided, required
 from workbench.plans import Plan
 from workbench.records import proposals
@@ -101,6 +100,7 @@ class Working:
         self.editor.observe(lambda _: self._edited(), ["plan", "problems", "foreseen"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
         self.calls.observe(lambda _: self._edited(), "opened")
+        self.review.band.on_event(self.editor.pressed)
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         for part in (self.past, self.calls, self.by_hand):
             part.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
@@ -278,7 +278,6 @@ class Working:
                 relevant=self._relevant(run),
                 titles=titles,
                 needs=proposals.ledger(self._document),
-                is_mentioned=self._is_mentioned,
             )
         )
 
@@ -286,14 +285,6 @@ class Working:
         """Return what the person said of pieces, by key."""
         rows = self._wb.feedback(run=run.run_id)
         return {row["labels"]["piece"]: row["good"] for row in rows if "piece" in row["labels"]}
-
-    def _is_mentioned(self, value: Any) -> bool:
-        """Return whether the chosen sentence has a value of a field, or another name that the base has for it."""
-        names = [str(value)]
-        with suppress(WorkbenchError):  # the base is gone, or there are several
-            entity = self._wb.knowledge.get(self._document["kb_prefix"]).entity(names[0])
-            names += entity["aliases"] if entity else ()
-        return any(name.lower() in self._sentence.lower() for name in names)
 
     def _read_pieces(self, run: Run) -> list[Any]:
         """Return what the run has found; read again only when there is more."""

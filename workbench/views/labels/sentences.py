@@ -36,22 +36,29 @@ def need_state(need: Data) -> str:
     return (need["said"] or "unmet") if decided else sure
 
 
-def needs_sentence(needs: Sequence[Data], labels: Labels) -> str:
-    """Return how many of the judged needs are met, how the others stand, and the names of those that are not met."""
-    comma = labels("comma")
+def need_states(needs: Sequence[Data]) -> Counter[str]:
+    """Count the needs by state, all that are ``needed``, and those ``reached``: met, surely or likely."""
     states = Counter(map(need_state, needs))
+    states["needed"] = len(needs) - states["struck"]
+    states["reached"] = states["met"] + states["likely"] + states["confirmed"]
+    return states
+
+
+def needs_sentence(needs: Sequence[Data], labels: Labels) -> str:
+    """Return how many of the needs are met, how the others stand, and the names of those that are not met."""
+    comma = labels("comma")
+    states = need_states(needs)
     names = [need["need"] for need in needs if need_state(need) in MISSING]
 
     def counted(*kinds: str) -> list[str]:
         return [labels(f"needs_{kind}", n=states[kind]) for kind in kinds if states[kind]]
 
-    judged = len(needs) - states["struck"] - states["unjudged"]
-    met = labels("needs_met", n=judged - len(names), of=judged)
+    met = labels("needs_met", n=states["reached"], of=states["needed"])
     how = comma.join(counted("likely", "confirmed"))
-    parts = [labels("aside", said=met, more=how) if how else met] if judged else []
+    parts = [labels("aside", said=met, more=how) if how else met] if states["needed"] else []
     if names:
         parts.append(labels("needs_unmet", n=len(names), names=comma.join(names)))
-    return comma.join([*parts, *counted("struck", "unjudged")])
+    return " · ".join([*parts, *counted("struck", "unjudged")])
 
 
 def field_label(name: str, labels: Labels) -> str:
