@@ -287,7 +287,7 @@ def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Wor
     assert (
         "“The Wedding Banquet”: Top k: 50 → 3" in told[edited][0] and 'aria-level="2"' in tree.split(edited.run_id)[0]
     )
-    assert "max_iterations: 3 → 1" in told[once][0] and "you are here" in told[once][0]
+    assert "Passes, at most: 3 → 1" in told[once][0] and "you are here" in told[once][0]
     assert "Fork at decision 1 · reflect: answered now · “enough &lt;b&gt;”" in told[stopped][0].replace(
         "<b>", "&lt;b&gt;"
     )

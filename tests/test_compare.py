@@ -184,7 +184,7 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "max_iterations" in cli("compare", first, second)
     assert [run["run_id"] for run in json.loads(cli("runs", first, "--json"))["runs"]] == [second]
     listed = " ".join(cli("runs", first).split())
-    assert "max_iterations: 3 → 2" in listed and "answered now" in listed
+    assert "Passes, at most: 3 → 2" in listed and "answered now" in listed
     assert json.loads(cli("fork", first, "--at", "0-reflect", "--json", code=3))["review"]["review_id"] == "0-reflect"
     place = f"{plan['steps'][0]['step_id']}/1"
     by_hand = json.loads(cli("fork", first, "--at", place, "--result", "Memento, by hand.", "--json", code=3))

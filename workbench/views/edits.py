@@ -50,6 +50,8 @@ def _edit_value(name: str, value: Any, proposal: Data, labels: Labels) -> str:
         return labels("semicolon").join(plan_change_texts(titled_diff(*plans), labels))
     if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
         return " · ".join(str(item.get("title", item.get("step_id"))) for item in value)
+    if isinstance(value, bool):
+        return labels("form_yes" if value else "form_no")
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -37,11 +37,7 @@ if TYPE_CHECKING:
 
 _SELDOM = ("top_k", "kb_prefix")
 """Inputs that the budget of a step and its run set anyway: shown only when a step has them."""
-_CONDITIONS = {
-    "form_always": "always",
-    "step_if_insufficient": "if_insufficient",
-    "step_held": "held",
-}
+_CONDITIONS = ("always", "if_insufficient", "held")
 
 
 class StepForm:
@@ -80,7 +76,10 @@ class StepForm:
 
         budget = Fields(PlanBudget.model_json_schema(), labels, title=title, blank={})
         own = {
-            "condition": toggle([(labels(word), value) for word, value in _CONDITIONS.items()]),
+            "condition": toggle(
+                [(labels(f"step_{name}"), name) for name in _CONDITIONS],
+                [labels(f"step_{name}_told") for name in _CONDITIONS],
+            ),
             "depends_on": step_names(labels("form_depends_hint"), titles),
             "tool_input": self._input_fields(""),
             "budget": budget,

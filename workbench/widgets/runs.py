@@ -81,9 +81,7 @@ class RunTable(Panel):
             self._marked = [open_id] if open_id else []
         narrowed = {"status": self.status.value} if self.status.value else {}
         self._rows = self._wb.runs.lines(100_000, self.search.value, **narrowed)
-        if not (self.search.value or narrowed):
-            shown_ids = {row["run_id"] for row in self._rows}
-            self._marked = [run_id for run_id in self._marked if run_id in shown_ids]
+        self._marked = [run_id for run_id in self._marked if run_id in self._wb.runs]
         self._draw()
 
     def _draw(self) -> None:
