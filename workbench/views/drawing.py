@@ -61,10 +61,6 @@ class Patch(NamedTuple):
         )
 
 
-SHARES = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75)
-"""Where words may stand on a line, as shares of its way, the best first."""
-
-
 def width(words: str, size: float = 12) -> float:
     """Return about how wide a text is."""
     return sum(1.2 if character > "\u2e7f" else 0.6 for character in words) * size
@@ -145,13 +141,14 @@ def sheet(
     under: str = "",
     legend: Legend = (),
     heat: str = "",
+    lines: Legend = (),
 ) -> Drawing:
     """Put a body on a sheet below its title, a line about it, and the meaning of its signs.
 
-    ``heat`` names what the colours of shares are shares of.
+    ``heat`` names what the colours of shares are shares of; ``lines`` have dashes, a colour and words.
     """
     inside = Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL))
-    signs = {"legend": legend, "heat": heat}
+    signs = {"legend": legend, "heat": heat, "lines": lines}
     root = draw(
         "svg.sheet", title=title, under=under, inside=inside, body=body, font=FONT, **signs
     )

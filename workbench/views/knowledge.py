@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from cmath import rect
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
-from math import atan2, degrees
+from math import atan2, degrees, tau
 from typing import Any
 
 from markupsafe import Markup
@@ -16,7 +17,7 @@ from workbench.ports import Entity, Relation
 from workbench.state import Data, Json
 from workbench.text import CJK
 from workbench.views.blocks import Block, Lines, Span, clipped, columns
-from workbench.views.drawing import SHARES, Body, Drawing, Patch, free_patch, sheet, short, width
+from workbench.views.drawing import Body, Drawing, Patch, sheet, short, width
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import draw
 from workbench.views.render import Shown
@@ -65,44 +66,53 @@ class Around:
             relations=tuple(r for r in self.relations if ends(r) <= shown),
         )
 
-    def places(self) -> dict[str, tuple[float, float]]:
-        """Return the place of each entity: what several are related to in the middle, the rest around them."""
-        import networkx
-        import numpy
+    def places(self) -> dict[str, complex]:
+        """Return the place of each entity, as x + y i.
 
-        graph: networkx.Graph = networkx.Graph()
-        graph.add_nodes_from(self.entities)
-        graph.add_edges_from(
-            (relation["source"], relation["target"]) for relation in self.relations
-        )
-        if not graph:
-            return {}
-        rim: Any = [i for i in networkx.dfs_preorder_nodes(graph) if graph.degree(i) < 2]
-        count = len(graph)
-        spread = networkx.spring_layout(
-            graph,
-            pos=networkx.circular_layout(rim) or None,
-            fixed=rim or None,
-            k=min(0.4, 3 / count**0.5),
-            iterations=min(50, 5_000 // count),
-            seed=7,
-        )
-        points = numpy.array([*spread.values()])[:, ::-1]
-        low = points.min(axis=0)
-        high = points.max(axis=0)
-        size = numpy.array([_WIDTH, min(_HEIGHT, 100 + 40 * count)])
-        room = size - 2 * numpy.array(_EDGES)
-        points = _EDGES + (points - low) / numpy.maximum(high - low, 1e-9) * room
-        return dict(zip(spread, points.round().tolist(), strict=True))
+        The documents of the answer stand in a round, left and right where they are two. What several of them are
+        related to is between them, what only one has is on its outer side, and everything else is below.
+        """
+        hubs = [i for i in self.seeds if self.entities[i]["doc_id"]] or [*self.seeds]
+        turns = {hub: tau * n / len(hubs) for n, hub in enumerate(hubs)}
+        places = {hub: -rect(len(hubs) > 1, turn) for hub, turn in turns.items()}
+        pairs = {*map(ends, self.relations)}
+        groups = defaultdict[tuple[str, ...], list[str]](list)
+        for i in self.entities:
+            if i not in turns:
+                of = tuple(hub for hub in hubs if frozenset((hub, i)) in pairs)
+                groups[of].append(i)
+        for of, members in groups.items():
+            count = len(members)
+            for n, i in enumerate(members):
+                share = (n + 0.5) / count - 0.5
+                middle = sum(places[hub] for hub in of) / max(len(of), 1)
+                if not of:
+                    places[i] = complex(n % 12 / 2.75 - 2, 1.7 + n // 12 / 6)
+                elif len(of) > 1:
+                    places[i] = middle + 1j * share * min(2, count / 2)
+                else:
+                    turn = turns[of[0]] + share * min(tau, 1.25 * tau / len(hubs))
+                    places[i] = middle - rect(1.1, turn)
+        return places
 
 
 # the drawing
 
-_WIDTH, _HEIGHT, _EDGES = 770, 560, (70, 24)
+_WIDTH, _UNIT = 770, 180
+"""Pixels: the width, and how far documents are from the middle, upwards and downwards."""
 MENTION = "Name"
 """The type of what a text only names."""
 _INKS = {"Person": "person", MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}
 """Type of an entity -> family of colour; a document has its own."""
+_LINES = (
+    ("run", ""),
+    ("person", "7 3"),
+    ("done", "2 3"),
+    ("text", "9 3 2 3"),
+    ("fail", "4 4"),
+    ("idle", "1 3"),
+)
+"""Colour and dashes of the types of relations, those of the answer first; further types look like the last."""
 _LONGEST_NAME = 26
 _HIGH = 34
 """Pixels from an entity to one below it."""
@@ -124,25 +134,37 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     state = "answer" if text else "found"
     of_it = labels(f"of_the_{state}")
     places = _apart(graph.places(), names, dots)
-    pairs: dict[frozenset[str], list[Relation]] = {}
+    pairs = defaultdict[tuple[str, str], list[Relation]](list)
     for relation in graph.relations:
-        pairs.setdefault(ends(relation), []).append(relation)
-    tips = [_tip(places[each[0]["source"]], places[each[0]["target"]]) for each in pairs.values()]
-    taken = [*places.values(), *(Patch(x, y, 12, 12) for x, y, _ in tips)]
-    drawn = [
-        _line(graph, relations, places, tip, taken, labels)
-        for relations, tip in zip(pairs.values(), tips, strict=True)
-    ]
-    lines = [*chain(*zip(*drawn, strict=True))]  # words last: no line strikes them out
+        pairs[_outward(graph, relation)].append(relation)
+    # those of the answer first, so that neighbours change no colour
+    types = dict.fromkeys(r["type"] for r in (*graph.core().relations, *graph.relations))
+    looks = dict(zip(types, _LINES, strict=False))
+    word = partial(_word, graph=graph, labels=labels)
+    lines, words = list[Markup](), list[Markup]()
+    arrows = dict[str, str]()
+    about: Json = {"graph": graph, "looks": looks, "word": word}
+    for pair, relations in pairs.items():
+        arrows |= {r["type"]: "←→"[pair[0] == r["source"]] for r in relations}
+        near, far = (places[i] for i in pair)
+        about |= {
+            "relations": relations,
+            "pair": pair,
+            "ends": (near, far),
+            "tip": _tip(near, far),
+        }
+        lines.append(draw("svg.relation", labels, **about))
+        words.append(draw("svg.relation_words", labels, **about))
+    lines += words  # no line strikes them out
     rows = dict[str, Markup]()
     inks = dict[str, dict[str, None]]()
     for i, entity in graph.entities.items():
         ink = _ink(entity)
-        word = _word("type", entity["type"], graph, labels)
-        inks.setdefault(f"{ink}-fill", {})[word] = None
+        kind = word("type", entity["type"])
+        inks.setdefault(f"{ink}-fill", {})[kind] = None
         place = {"place": places[i], "seed": of_it if i in graph.seeds else "", "kind": ink}
         entry = draw(
-            "svg.entity", entity=entity, name=names[i], word=word, dot=i in dots, **place
+            "svg.entity", entity=entity, name=names[i], word=kind, dot=i in dots, **place
         )
         if i in dots:  # behind the names
             lines.append(entry)
@@ -150,11 +172,15 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
             rows[i] = entry
     under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     height = max([40, *(place.y + 24 for place in places.values())])
-    legend = [("■", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
+    legend = [("■", ink, labels("comma").join(each)) for ink, each in inks.items()]
     if len(graph.seeds) < len(graph.entities):
         legend.append(("▬", "dim", of_it))
+    told = [
+        (dashes, ink, f"{short(word('rel', kind), 20)} {arrows[kind]}")
+        for kind, (ink, dashes) in looks.items()
+    ]
     body = Body(lines, rows, _WIDTH, height)
-    return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend)
+    return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend, lines=told)
 
 
 def entity_detail(graph: Around, labels: Labels, text: str, **about: Any) -> Markup:
@@ -175,13 +201,17 @@ def entity_detail(graph: Around, labels: Labels, text: str, **about: Any) -> Mar
 
 
 def _apart(
-    places: Mapping[str, tuple[float, float]], names: Mapping[str, str], dots: Collection[str]
+    places: Mapping[str, complex], names: Mapping[str, str], dots: Collection[str]
 ) -> dict[str, Patch]:
     """Return the patch of each entity, with its name in it, moved down until it lies on no other; dots stay."""
     apart: dict[str, Patch] = {}
-    for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):
+    reach = max((abs(place.real) for place in places.values()), default=0) or 1
+    top = min((place.imag for place in places.values()), default=0)
+    for entity_id, place in sorted(places.items(), key=lambda item: item[1].imag):
         wide = 0 if entity_id in dots else width(names[entity_id], 13) + 22
-        patch = Patch(min(max(x, wide / 2), _WIDTH - wide / 2), y, wide, _HIGH)
+        x = _WIDTH / 2 + place.real / reach * (_WIDTH / 2 - 70)
+        x = min(max(x, wide / 2), _WIDTH - wide / 2)
+        patch = Patch(round(x), round(24 + (place.imag - top) * _UNIT), wide, _HIGH)
         while wide and (obstacle := next(filter(patch.meets, apart.values()), None)):
             patch = patch._replace(y=obstacle.y + _HIGH)
         apart[entity_id] = patch
@@ -202,37 +232,19 @@ def display_name(entity: Entity, language: str, text: str = "") -> str:
 def _tip(source: Patch, target: Patch) -> tuple[float, float, float]:
     """Return where the line to an entity comes to its border, and its angle in degrees."""
     across, down = target.x - source.x, target.y - source.y
-    sides = ((target.wide - 6) / abs(across or 1e-9), (target.high - 10) / abs(down or 1e-9))
+    sides = (
+        max(target.wide - 6, 10) / abs(across or 1e-9),
+        (target.high - 10) / abs(down or 1e-9),
+    )
     share = min(sides) / 2
     return target.x - across * share, target.y - down * share, degrees(atan2(down, across))
 
 
-def _line(
-    graph: Around,
-    relations: Sequence[Relation],
-    places: Mapping[str, Patch],
-    tip: tuple[float, float, float],
-    taken: list[Patch],
-    labels: Labels,
-) -> tuple[Markup, Markup]:
-    """Return a line between two entities, and its words; these are hidden where there is no room for them."""
-    source = relations[0]["source"]
-    target = relations[0]["target"]
-    words = labels("comma").join(
-        dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations)
-    )
-    a, b = places[source], places[target]
-    seeds = ends(relations[0]) <= {*graph.seeds}
-    # beside its line it would be read as another's
-    way = [(a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share) for share in SHARES]
-    free = free_patch(words, way, taken, 11) if seeds else None
-    at = free or Patch(*way[0], width(words, 11), 0)
-    taken += [free] if free else []
-    title = f"{words}\n{relations[0]['sentence'][:300]}"
-    line = draw(
-        "svg.relation", relation=relations[0], source=a, tip=tip, title=title, seeds=seeds
-    )
-    return line, draw("svg.relation_words", relation=relations[0], at=at, words=words, free=free)
+def _outward(graph: Around, relation: Relation) -> tuple[str, str]:
+    """Return the ends of a relation, that of a document first, from which its line is drawn."""
+    source, target = relation["source"], relation["target"]
+    documents = [i for i in (source, target) if graph.entities[i]["doc_id"]]
+    return (target, source) if documents == [target] else (source, target)
 
 
 def _ink(entity: Entity) -> str:

@@ -61,12 +61,15 @@ def prompt_parts(run: Recording) -> Rows:
 
 def _part(name: str, text: str) -> Json:
     """Return a part that is not of memory."""
-    row = {
+    return {
         "part": name,
         "id": name,
         "text": text,
         "tokens": estimated_tokens(text),
         "kept": True,
         "why": "",
+        "at": "",
+        "author": "",
+        "session": "",
+        "turn": None,
     }
-    return {**row, "at": "", "author": "", "session": "", "turn": None}

@@ -156,7 +156,6 @@ def panel(
     *,
     current: Mapping[str, Row],
     session: str = "",
-    undo: bool = False,
 ) -> Picture:
     """Draw what a run recalled, and the parts of its prompt.
 
@@ -165,7 +164,6 @@ def panel(
         labels: the words.
         current: memories that hold now, by id: these can be corrected, and said to be over.
         session: the conversation of the run.
-        undo: whether something was changed here that can be taken back.
     """
     recalled = [part for part in parts if part["part"] in _OF_MEMORY]
     included = [part["part"] for part in recalled if part["kept"]]
@@ -182,7 +180,6 @@ def panel(
             tables=page_html(prompt_blocks(parts, labels), labels, "wb-worked"),
             parts=recalled,
             current=current,
-            undo=undo,
             source=source,
             session=session,
             author=author,

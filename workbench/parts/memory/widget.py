@@ -21,7 +21,6 @@ class Knew(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._read: tuple[str, Any] = ("", ())
-        self._changed = False
         self._held: dict[str, Json] = {}
         self.region = Pick(listener=self._pressed).add_class("wb-knew")
 
@@ -29,17 +28,9 @@ class Knew(Panel):
         """Show what a run that is done knew, next to what of it still holds."""
         if self._read[0] != run.run_id:
             self._read = (run.run_id, run.prompt_parts())
-            self._changed = False
         self._held = {row["id"]: row for row in memory.view(run.row["user_id"]).memories}
-        self.region.show(
-            panel(
-                self._read[1],
-                self.labels,
-                current=self._held,
-                session=run.session_id,
-                undo=self._changed,
-            )
-        )
+        parts = self._read[1]
+        self.region.show(panel(parts, self.labels, current=self._held, session=run.session_id))
 
     def _pressed(self, event: Event) -> None:
         key = event.key
@@ -55,5 +46,4 @@ class Knew(Panel):
             self._change("invalidate", key, self.labels("mem_invalidated"))
 
     def _change(self, do: str, *args: Any) -> None:
-        self._changed = do != "undo"
         self.ask(**{"do": do, "with": args})

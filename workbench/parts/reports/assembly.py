@@ -91,12 +91,9 @@ class _Assembly:
 
     def by_number(self) -> dict[int, RetrievalResult]:
         """Return the cited pieces, in the order of their numbers."""
-        numbered = {
-            self.numbers[r["result_id"]]: r
-            for r in self.results
-            if r["result_id"] in self.numbers
-        }
-        return dict(sorted(numbered.items()))
+        results = {r["result_id"]: r for r in self.results}
+        numbers = sorted(self.numbers.items(), key=itemgetter(1))
+        return {n: results[i] for i, n in numbers if i in results}
 
     def places(self) -> list[Any]:
         """Return the cited pieces, the one with the number 1 first."""
@@ -118,27 +115,27 @@ class _Assembly:
         state = self.state
         context = self.context
         wanted = self.kind.parts
-        head = introduction = ""
+        introduction = ""
         if not any(section["sources"] for section in self.sections):
             introduction = without_evidence(state, context) or self._answer()
             wanted = frozenset()
         if "introduction" in wanted:
+            introduction = self._sources()
             if self.reading["conditions"] or self.reading["sort"]:
-                head, introduction = self._list()
-            introduction = "\n\n".join(filter(None, [introduction, self._sources()]))
-        opening = [self._findings(head), self._comparison()] if wanted else []
+                introduction += f"\n\n{self._answer()}".rstrip()
+        opening = [self._findings(), self._open("> "), self._comparison()] if wanted else []
         if "abstract" in wanted and writes(context):
             opening.append(await self._abstract())
         text = "\n\n".join(filter(None, opening))
         self.add("title", text, f"# {escaped(state['outline']['title'])}")
         self.add("introduction", introduction)
-        self.add("contradictions", self._contradictions())
         for section in self.sections:
             number = section["section_id"]
             level = "##" + "#" * number.count(".")
             dot = "" if "." in number else "."
             title = escaped(self.fields.called(section["title"]))
             self.add(number, section["text"], f"{level} {number}{dot} {title}")
+        self.add("contradictions", self._contradictions())
         self.add("conclusion", self._open() if "conclusion" in wanted else "")
         if "glossary" in wanted:
             self.add("glossary", self._glossary())
@@ -146,12 +143,6 @@ class _Assembly:
 
     def _answer(self) -> str:
         return answer_lines(offline(self.state, self.context).text)
-
-    def _list(self) -> tuple[str, str]:
-        """Return the answer as the line above its list, "" where it has none, and the rest."""
-        answer = self._answer()
-        head, _, rest = answer.partition("\n")
-        return (head, rest) if rest and head.endswith((":", "：")) else ("", answer)
 
     def _number_sources(self) -> None:
         """Give each cited piece its number: that of an earlier report of the same, else in order of appearance.
@@ -220,28 +211,35 @@ class _Assembly:
         marks = re.findall(r"\[(\d+)\]", section["text"])
         return {title_of(self.results[int(n) - 1]) for n in marks}
 
-    def _findings(self, head: str) -> str:
-        """Return what was found, in numbers: how many documents each section cites, and topics without any."""
+    def _findings(self) -> str:
+        """Return what was found, in numbers: how many documents each section cites."""
         texts = []
         for section in filter(itemgetter("sources"), self.sections):
             title = escaped(self.fields.called(section["title"]))
             documents = self.fields.counted(len(self._titles(section)))
             texts.append(self.labels("part_found_on", title=title, documents=documents))
-        sections = self.labels("part_found", sections=self.labels("comma").join(texts))
-        total = self.labels("part_listed", head=head.rstrip(":：")) if head else ""
-        return self.fields.say(" ", "").join(filter(None, [total, sections, self._open()]))
+        return self.labels("part_found", sections=self.labels("comma").join(texts))
 
     def _sources(self) -> str:
-        """Return what the sections draw on."""
+        """Return the span of dates of what was found, and what the sections draw on."""
+        texts = list[str]()
+        for name in self.fields.typed:
+            years = {v for d in self.fields.holding for v in self.fields.value_texts(d, name)}
+            if self.fields.schema[name]["type"] == "date" and len(years) > 1:
+                first, last = escaped(min(years)), escaped(max(years))
+                texts.append(
+                    self.labels("part_span", name=self.fields.shown(name), first=first, last=last)
+                )
         bases = self.labels("comma").join(escaped(base.name) for base in self.bases)
         sources = set().union(*map(self._titles, self.sections))
-        return self.labels("part_sources", bases=bases, n=len(sources))
+        texts.append(self.labels("part_sources", bases=bases, n=len(sources)))
+        return self.fields.say(" ", "").join(texts)
 
-    def _open(self) -> str:
+    def _open(self, mark: str = "") -> str:
         """Return the topics that nothing was found on."""
         missing = [section["title"] for section in self.sections if not section["sources"]]
         titles = self.labels("comma").join(missing)
-        return self.labels("part_open", titles=titles) if missing else ""
+        return mark + self.labels("part_open", titles=titles) if missing else ""
 
     def _glossary(self) -> str:
         """Return names that sections speak of and none is about, with the first sentence of their documents."""
@@ -263,10 +261,9 @@ class _Assembly:
             ):
                 defined.setdefault(fold(title), (title, f"{first.text} [{n}]"))
         terms = sorted(defined.values())[:most_listed]
-        return "\n".join(self._term(title, sentence) for title, sentence in terms)
-
-    def _term(self, title: str, text: str) -> str:
-        return f"- **{escaped(title)}**{self.labels('colon')}{text}"
+        return "\n".join(
+            f"- **{escaped(title)}**{self.labels('colon')}{text}" for title, text in terms
+        )
 
     def appendix(self) -> str:
         """Return by whom it was written, how it stands against its sources, and what was assumed."""

@@ -23,6 +23,7 @@ from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean
 from workbench.views.labels import labels_for
+from workbench.views.markup import draw
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
@@ -101,7 +102,9 @@ class Report:
 
     def html(self, prefix: str = "") -> Markup:
         """Return it as HTML; ``prefix`` stands before the names of its anchors."""
-        return html(self.chapters, labels_for(self.run.message), prefix)
+        labels = labels_for(self.run.message)
+        source = draw("report.provenance", labels, run=self.run)
+        return html(self.chapters, labels, prefix) + source
 
     @property
     def status(self) -> str:
