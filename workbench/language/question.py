@@ -377,8 +377,7 @@ class _Reader:
             not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
         )
         alone = read_next or closed or STOP_WORDS_ZH.match(behind.lstrip())
-        surface = self.text[value.start : value.end]
-        exact = surface == value.value and not surface.islower()
+        exact = self.text[value.start : value.end] == value.value != value.value.lower()
         topic = pattern("values.topic").search(self.plain[: value.start])
         return bool(alone) and (exact or not topic)
 
@@ -683,16 +682,10 @@ class _Reader:
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
         """Return the order that is asked for, and whether a superlative asks for a single document."""
         masked = blotted(self.plain, map(at, [*self.values, *numbers, *self.dates]))
-        word = self.find("intent.which")
-        which = word and any(0 <= start - word.end() <= 2 for start, _ in self.heads)
         scope = [self.table] if self.table else []
         # "lowest price first" asks for the lowest price: what "first" asks for comes last
-        for name, descending in (
-            ("last_date", True),
-            ("most", True),
-            ("least", False),
-            ("first_date", False),
-        ):
+        for name in ("last_date", "most", "least", "first_date"):
+            descending = name in ("last_date", "most")
             match = pattern(f"order.{name}").search(masked)
             if not match:
                 continue
@@ -715,12 +708,12 @@ class _Reader:
                     self.select(scope, Sort(field=f["name"], descending=descending), 1)
                     for f in of_kind
                 ]
-                field = of_kind[0] if firsts and firsts.count(firsts[0]) == len(firsts) else None
+                field = of_kind[0] if len({*map(tuple, firsts)}) == 1 else None
             stop = max(end, field_word.end) if field_word else end
             first = re.match(r"\s*first\b", masked[stop:])
             about = bool(headed or self.table or first)
             if field is None or not (field_word or about):
-                if about or of_kind or which:  # of documents it is not left unsaid
+                if about or of_kind or self.heads:  # of documents it is not left unsaid
                     self.skip((start, end))
                 continue
             self.used += [(start, end), *([at(field_word)] if field_word else [])]

@@ -77,7 +77,7 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     assert found.startswith("Found: Families (5 films), "), "below the title"
     assert found.endswith("\n\n> Nothing was found on: Exile.")
     sources, _, head, *films = run.report.chapters[1]["text"].splitlines()
-    assert re.match(r"By year, what was found runs from 1992 to 2019\. The sections cite \d+ sources of", sources)
+    assert re.match(r"The earliest year is 1992, the latest 2019\. The sections cite \d+ sources of", sources)
     assert head == "13 films (director is Ang Lee):"
     assert len(films) == 13 and all(re.fullmatch(r"- .+ \(\d{4}\) \[\d+\]", line) for line in films)
     [pair] = run.report.consistency["contradictions"]

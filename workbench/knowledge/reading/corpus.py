@@ -389,9 +389,7 @@ def _with_titles(read: Callable[[], Records]) -> Records:
     word = keys[0].removesuffix("称").removesuffix("名") if len(keys) == 1 else ""
     for number, record in read():
         if keys and isinstance(record, dict):
-            kind = (
-                {} if re.search(r"[\W\d_]|^$", word) or iso(record[keys[0]]) else {"type": word}
-            )
+            kind = {"type": word} if word.isalpha() and not iso(record[keys[0]]) else {}
             record = {**kind, **record, "title": ", ".join(str(record[key]) for key in keys)}
         yield number, record
 
@@ -407,8 +405,8 @@ def _naming_keys(records: Iterable[Json]) -> list[str]:
         names = [record.get(key) for key in keys]
         short = [isinstance(name, str | int) and len(str(name)) <= longest for name in names]
         for n, seen in [*apart.items()]:
-            row = hash((*names[:n],)) if n <= len(names) and all(short[:n]) else None
-            if row is None or row in seen:
+            row = hash(str(names[:n]))
+            if n > len(names) or not all(short[:n]) or row in seen:
                 del apart[n]
             else:
                 seen.add(row)
