@@ -196,8 +196,9 @@ class _Reader:
         """Read everything, what the rest depends on first."""
         numbers = read_numbers(blotted(self.plain, map(at, [*self.dates, *self.values])))
         has_document = any(name["doc_id"] for name in self.names)
-        fitting = any(number.op != "eq" and self._number_field(number) for number in numbers)
-        fitting = fitting or any(
+        fitting = any(
+            number.op != "eq" and self._number_field(number) for number in numbers
+        ) or any(
             self.nearest(date, "date", 8)
             or (_only(self.of_type("date")) and _holding(date, self.of_type("date")))
             for date in self.dates
@@ -218,10 +219,10 @@ class _Reader:
             or sort
             or self.find("intent.list")
             or (self.heads and refuses)
-        )
-        selecting = selecting or (
-            not has_document
-            and bool(fitting or self.heads or refuses or flags or self._chooses())
+            or (
+                not has_document
+                and (fitting or self.heads or refuses or flags or self._chooses())
+            )
         )
         if selecting:
             self._apply_values()
