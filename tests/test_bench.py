@@ -288,9 +288,7 @@ def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Wor
         "“The Wedding Banquet”: Top k: 50 → 3" in told[edited][0] and 'aria-level="2"' in tree.split(edited.run_id)[0]
     )
     assert "Passes, at most: 3 → 1" in told[once][0] and "you are here" in told[once][0]
-    assert "Fork at decision 1 · reflect: answered now · “enough &lt;b&gt;”" in told[stopped][0].replace(
-        "<b>", "&lt;b&gt;"
-    )
+    assert "1 · reflect: answered now · “enough &lt;b&gt;”" in told[stopped][0].replace("<b>", "&lt;b&gt;")
     assert "evidence: 1 struck out" in told[marked][0] and "Minimum evidence, pieces: 2" in told[marked][0]
     assert "<b>”" not in tree and not {edited.run_id, once.run_id} & {*comparison.split()}, "the tree names them"
     page.futures.compared.press("choose", stopped.run_id)
@@ -474,11 +472,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     runs.table.press("mark", stopped.run_id)
     runs.table.press("mark", asked.run_id)
     heads = ("Took", "Model", "Tokens", "Cost", "Needs", "Sentences found")
-    assert [head for head in heads if head in text(runs.table)] == [
-        "Took",
-        "Needs",
-        "Sentences found",
-    ]  # no model was asked
+    assert [h for h in heads if h in text(runs.table)] == ["Took", "Needs", "Sentences found"]  # no model was asked
     asked.feedback(False)
     runs.show(asked.run_id)
     assert "✗ Bad" in runs.table.picture.rows[asked.run_id]
@@ -499,16 +493,8 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         "needs_unjudged": 1,
         "score": None,
     }
-    look = {
-        "total": 2,
-        "page": 0,
-        "sort": ("created_at", True),
-        "marked": (),
-        "letters": {},
-        "here": "",
-        "rated": {},
-        "tagging": False,
-    }
+    look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": (), "tagging": False}
+    look |= {"letters": {}, "here": "", "rated": {}}
     table = runs_table(twins, Labels("en"), costs, **look).html
     assert all(head in table for head in heads) and all(
         fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2/3 ○", "–")

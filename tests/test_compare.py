@@ -261,10 +261,7 @@ def test_every_figure_of_runs_and_forks_is_one_number_wherever_it_stands(wb: Wor
     told = agrees(wb, parallel)
     cited = next(piece for piece in found_pieces(parallel) if piece["fate"] == "cited")
     sentence = "It was directed by Ang Lee"
-    chosen: Any = {
-        "chosen": cited["key"],
-        "sentence": f"- {sentence} [1]",
-    }
+    chosen: Any = {"chosen": cited["key"], "sentence": f"- {sentence} [1]"}
     drawn = evidence([cited], told, Labels("en"), **chosen).rows[cited["key"]]
     assert "<mark>Ang Lee</mark>" in drawn and "Cited for" in drawn and f"“{sentence}”" in drawn
     assert told["calls"] == sum(r["status"] != "skipped" for r in parallel.records) > 1 and not told["saved_calls"]

@@ -52,17 +52,6 @@ def test_jsonl_knows_what_is_text_and_what_is_a_field(tmp_path):
     assert document.source == path.resolve().as_posix()
 
 
-@pytest.mark.parametrize(("rivers", "titles", "kind"), [
-    (["Po", "Rhine"], ["Po", "Rhine"], "river"),
-    (["Po", "Po"], ["Po, 600", "Po, 601"], "Document"),
-    (["1990", "2001"], ["1990", "2001"], "Document"),
-])  # fmt: skip
-def test_records_without_a_title_are_named_by_their_first_keys(tmp_path, rivers, titles, kind):
-    lines = [json.dumps({"river": river, "length_km": n}) for n, river in enumerate(rivers, 600)]
-    documents = load([written(tmp_path / "a.jsonl", "\n".join(lines))]).documents
-    assert [(document.title, document.type) for document in documents] == [(title, kind) for title in titles]
-
-
 def test_front_matter_gives_fields_of_the_types_that_are_written(tmp_path):
     (document,) = load([written(tmp_path / "a.md", f"{shape('front.md')}# Fall\n\nSalt fell.\n")]).documents
     assert (document.doc_id, document.title, document.text) == ("salt", "Salt: a study", "# Fall\n\nSalt fell.")

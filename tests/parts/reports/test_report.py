@@ -67,15 +67,13 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     about = [r["metadata"] for r in run.evidence]
     directed = {m["doc_id"] for m in about if "Ang Lee" in m.get("fields", {}).get("directors", [])}
     used = {i for section in run.report.sections for i in section["evidence_ids"]}
-    assert {r["metadata"]["doc_id"] for r in run.evidence if r["result_id"] in used} >= directed
-    assert len(directed) == 13
+    assert {r["metadata"]["doc_id"] for r in run.evidence if r["result_id"] in used} >= directed and len(directed) == 13
     said = [claim["text"] for section in run.report.sections for claim in section["claims"]]
     assert len(said) == len(set(said))
     assert "The corpus says nothing on “Exile”." in run.report.text
     assert [step.step_id for step in run.plan.steps][-3:] == ["step_2_families", "step_3_food", "step_4_exile"]
     found = run.report.chapters[0]["text"]
-    assert found.startswith("Found: Families (5 films), "), "below the title"
-    assert found.endswith("\n\n> Nothing was found on: Exile.")
+    assert re.fullmatch(r"Found: Families \(5 films\), .*\n\n> Nothing was found on: Exile\.", found), "below the title"
     sources, _, head, *films = run.report.chapters[1]["text"].splitlines()
     assert re.match(r"The earliest year is 1992, the latest 2019\. The sections cite \d+ sources of", sources)
     assert head == "13 films (director is Ang Lee):"
