@@ -14,7 +14,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -248,10 +247,7 @@ class Plan(BaseModel):
         return sorted(filter(ready, self.steps), key=lambda step: step.priority)
 
     def ahead(
-        self,
-        records: Records = (),
-        activated: Iterable[str] = (),
-        taped: Mapping[str, str] = MappingProxyType({}),
+        self, records: Records, activated: Iterable[str], taped: Mapping[str, str]
     ) -> list[PlanStep]:
         """Every step that will still be done if all goes well, in the order of their waves (see ``ready_steps``).
 
@@ -272,7 +268,7 @@ class Plan(BaseModel):
             records += ended
         return steps
 
-    def blocked_steps(self, records: Records, activated: Iterable[str] = ()) -> dict[str, str]:
+    def blocked_steps(self, records: Records, activated: Iterable[str]) -> dict[str, str]:
         """Return the steps that can never start, with the reason: all behind one that did not end well or is held."""
         ends = self.ends(records)
         blocked = dict[str, str]()
@@ -568,16 +564,14 @@ def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
     )
 
 
-def needed(
-    plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies
-) -> set[str]:
-    """Return the ids of a step and of everything that it needs; ``before`` returns the direct dependencies."""
+def needed(plan: Plan, step_id: str) -> set[str]:
+    """Return the ids of a step and of everything that it needs."""
     steps = plan.by_id()
     ids = {step_id}
     waiting = [step_id]
     while waiting:
         if step := steps.get(waiting.pop()):
-            new = {*before(step)} - ids
+            new = {*step.dependencies()} - ids
             ids |= new
             waiting += new
     return ids

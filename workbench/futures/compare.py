@@ -65,7 +65,7 @@ class Side:
         # None for a run without a tape
         self.settings = None if recorded is None else flatten_settings(recorded)
 
-    def awaits(self, step_id: str = "") -> bool:
+    def awaits(self, step_id: str) -> bool:
         """Return whether the run may still bring what it lacks; a step only while it is planned."""
         planned = not self.run.plan or step_id in ("", *self.run.plan.by_id())
         return self.run.status != "done" and planned

@@ -135,7 +135,7 @@ def _linked_name(name: str, bases: Bases) -> LinkedName:
 
 def thresholds(
     intent: QueryIntent,
-    overrides: Mapping[str, float] | None = None,
+    overrides: Mapping[str, float] | None,
     supply: Supply | None = None,
 ) -> dict[str, float]:
     """Return how much is enough: the table by intent, a person's values instead, never more than there is.

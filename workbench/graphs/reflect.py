@@ -412,7 +412,7 @@ class Proposal:
                     break
 
 
-def propose(proposal: Proposal, max_iterations: int = 3, one_step: bool = False) -> Reflection:
+def propose(proposal: Proposal, max_iterations: int, one_step: bool = False) -> Reflection:
     """Apply the rules in order; each one that holds adds what has not been tried yet.
 
     ``one_step`` marks an agent that is one tool on purpose: it is judged, and never extended.

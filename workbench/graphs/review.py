@@ -361,7 +361,7 @@ def ask_person(
     proposal: Json,
     description: str,
     edits: type[BaseModel],
-    check_edits: Callable[[Any], None] = lambda _: None,
+    check_edits: Callable[[Any], None],
     *,
     details: Data = MappingProxyType({}),
 ) -> Decision:

@@ -179,7 +179,8 @@ class FieldsWriter:
             best = max(document.sentences, key=lambda s: len(wanted & stems(s.text)))
             notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
         said_by_all = wanted.intersection(*(saying[document.doc_id] for document in having))
-        words = [f"“{word}”" for word in question["words"] if stems(word) <= said_by_all]
+        missing = [word for word in question["words"] if not stems(word) <= said_by_all]
+        words = [f"“{word}”" for word in question["words"] if word not in missing]
         is_first = question["sort"] and question["limit"] == 1
         text = (
             self._first()
@@ -187,11 +188,7 @@ class FieldsWriter:
             else self.listing(having, len(self.selected), notes, self.joined(words))
         )
         ignored = " ".join(question["not_applied"])
-        self.not_applied.extend(
-            word
-            for word in question["words"]
-            if text and word not in ignored and not stems(word) <= said_by_all
-        )
+        self.not_applied.extend(word for word in missing if text and word not in ignored)
         return text
 
     def about(self) -> list[Document]:

@@ -25,6 +25,7 @@ from workbench.language.words import (
     TABLE,
     YES,
     closed_words,
+    degrees,
     field_words,
     fields_by_name,
     fits,
@@ -353,11 +354,10 @@ class _Reader:
         fields = [field for field in self.fields if field["name"] not in tables]
         words = [(word, field, "") for field in fields for word in field_words(field)]
         calls = self._calls(words, self.plain, [*self.values, *self.dates])
-        for kind in closed_words()["degree"]:
-            for degree in pattern(f"degree.{kind}").finditer(self.plain):
-                field = _only(measured(degree[0], fields))
-                if field and not meets(degree.span(), calls):
-                    calls.append(Span(*degree.span(), field))
+        for degree, _ in degrees(self.plain):
+            field = _only(measured(degree[0], fields))
+            if field and not meets(degree.span(), calls):
+                calls.append(Span(*degree.span(), field))
         return sorted(calls, key=at)
 
     def _is_plural(self, value: Span) -> bool:
@@ -742,9 +742,10 @@ class _Reader:
     def _asked_fields(self, has_document: bool) -> list[str]:
         if not (self.find("answers.subject") or has_document):
             return []
-        free = [called for called in self.called if not meets(called, self.used)]
         free = [
-            called for called in free if self.plain[called.start : called.end] not in STOP_WORDS
+            called
+            for called in self.called
+            if not meets(called, self.used) and self.plain[slice(*at(called))] not in STOP_WORDS
         ]
         if self.find("answers.person") and not self.find("answers.date"):  # "who launched it"
             free = [called for called in free if called.field["type"] not in ("date", "number")]

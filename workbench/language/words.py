@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any, cast
@@ -128,17 +128,17 @@ def fits(unit: str, field: Field) -> bool:
     return any(unit == own or convert(1.0, unit, own) is not None for own in units if own)
 
 
-_MEASURED = {"money": "元 $ € £", "mass": "g", "length": "m", "time": "s month"}
-"""What adjectives measure: a unit of each kind."""
+def degrees(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
+    """Yield the adjectives of measure in a folded text, each with units of what it measures."""
+    for kind, units in closed_words()["measures"].items():
+        for match in pattern(f"degree.{kind}").finditer(text):
+            yield match, units.split()
 
 
 def measured(phrase: str, fields: Iterable[Field]) -> list[Field]:
     """Return the numbers that a phrase may be of: the heaviest has a mass, or a number without a unit."""
     numbers = [field for field in fields if field["type"] == "number" and field["documents"]]
-    kinds = [
-        units for kind, units in _MEASURED.items() if pattern(f"degree.{kind}").search(phrase)
-    ]
-    units = " ".join(kinds).split()
+    units = [unit for _, kind in degrees(phrase) for unit in kind]
     fitting = [field for field in numbers if any(fits(unit, field) for unit in units)]
     return fitting or [field for field in numbers if not (units and field["unit"])]
 

@@ -282,7 +282,7 @@ async def stream_text(
 
 
 async def call_model(
-    model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None = None
+    model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None
 ) -> T:
     """Return what one call of the model gives that is not streamed: asked again where that helps, and bounded.
 
@@ -372,7 +372,7 @@ async def with_tools(
     model: BaseChatModel,
     messages: Sequence[Any],
     tools: Sequence[Json],
-    limits: Limits | None = None,
+    limits: Limits | None,
 ) -> BaseMessage | None:
     """Return a reply of a model that may call tools; None where it, or its server, takes no tools.
 

@@ -220,7 +220,7 @@ class Run(Recording):
         shown = graph.core(chosen) if text and nearby is not True else graph
         return draw_knowledge(shown, self._language, text)
 
-    def _neighbourhood(self, chosen: Collection[str] = ()) -> Around:
+    def _neighbourhood(self, chosen: Collection[str]) -> Around:
         """Return what the answer names and cites in the knowledge base, and what relates to that.
 
         Raises:

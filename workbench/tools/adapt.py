@@ -128,7 +128,7 @@ def from_retriever(
     )
 
 
-def as_tool(tool: Any, intents: Iterable[str] = ()) -> Tool:
+def as_tool(tool: Any, intents: Iterable[str]) -> Tool:
     """Return a tool unchanged, or make one of a LangChain tool or a function.
 
     Raises:

@@ -80,7 +80,7 @@ def entity(
 
 
 def relationship(
-    relation: Relation, score: float, tool: str, kb_prefix: str, stated_in: Passage | None = None
+    relation: Relation, score: float, tool: str, kb_prefix: str, stated_in: Passage | None
 ) -> RetrievalResult:
     """Return a relation as evidence: the sentence that states it."""
     text = relation["sentence"] or f"{relation['source']} {relation['type']} {relation['target']}"
@@ -176,7 +176,7 @@ def card(subject: Entity, knowledge: KnowledgeBase) -> str:
     return f"{subject['name']} ({about})" + (f": {facts}" if facts else "")
 
 
-def _phrase(relation: str, forward: bool, field: str = "") -> str:
+def _phrase(relation: str, forward: bool, field: str) -> str:
     """Return a relation as seen from one of its ends; ``field`` is what the corpus calls the field that says it.
 
     >>> _phrase("written_by", True), _phrase("written_by", False), _phrase("worked_in", False, "staff")

@@ -151,7 +151,7 @@ def worth(seen: Mapping[str, float]) -> float:
 
 
 def reranker_scores(
-    query: str, passages: Sequence[Passage], knowledge: KnowledgeBase, model: str = ""
+    query: str, passages: Sequence[Passage], knowledge: KnowledgeBase, model: str
 ) -> dict[str, float]:
     """Return the reranker's view of the first ``RERANKED`` passages, 1 for its best and 0 for its worst, by chunk id.
 

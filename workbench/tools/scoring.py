@@ -200,7 +200,7 @@ class Question:
         return signals
 
     def judge(
-        self, tool: str, text: str, title: str = "", doc_id: str = "", **signals: float
+        self, tool: str, text: str, title: str, doc_id: str = "", **signals: float
     ) -> float:
         """Return the probability that a text is relevant, from its words and from signals that are known otherwise."""
         passage = Passage(

@@ -70,8 +70,8 @@ def free_patch(
     words: str,
     places: Iterable[tuple[float, float]],
     taken: Iterable[Patch],
-    size: float = 12,
-    line: float = 1.2,
+    size: float,
+    line: float,
 ) -> Patch | None:
     """Return the first of these places where a text, whose line is so many sizes high, meets nothing that is taken."""
     patches = (Patch(x, y, width(words, size), line * size) for x, y in places)

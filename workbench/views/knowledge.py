@@ -69,7 +69,7 @@ class Around:
     def places(self) -> dict[str, complex]:
         """Return the place of each entity, as x + y i.
 
-        The documents of the answer stand in a round, left and right where they are two. What several of them are
+        The documents of the answer are in a round, left and right where they are two. What several of them are
         related to is between them, what only one has is on its outer side, and everything else is below.
         """
         hubs = [i for i in self.seeds if self.entities[i]["doc_id"]] or [*self.seeds]
@@ -218,7 +218,7 @@ def _apart(
     return apart
 
 
-def display_name(entity: Entity, language: str, text: str = "") -> str:
+def display_name(entity: Entity, language: str, text: str) -> str:
     """Return the name of an entity; in Chinese an alias that the text has, or the shortest (美国, not 好莱坞).
 
     >>> entity = {"entity_id": "p", "name": "Lao She", "type": "Person", "aliases": ["老舍"], "doc_id": None}

@@ -123,7 +123,7 @@ def cells(row: str) -> list[str]:
     ]
 
 
-def code(text: str, language: str = "") -> str:
+def code(text: str, language: str) -> str:
     """Return a text as a block of code, between fences that it does not hold itself."""
     longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
     fence = "`" * (longest + 1)

@@ -360,7 +360,9 @@ Records = Iterator[tuple[int, Any]]
 def _jsonl(path: Path) -> Read:
     for number, record in _with_titles(lambda: _json_lines(path)):
         try:
-            yield number, record if isinstance(record, str) else _document(record, path)
+            if isinstance(record, Unreadable):
+                raise record
+            yield number, _document(record, path)
         except Unreadable as error:
             yield number, str(error)
 
@@ -372,9 +374,9 @@ def _json_lines(path: Path) -> Records:
                 raise line
             # str.strip() would drop separators too, and a line that holds them is bad
             if line.strip(" \t\r\n\v\f"):
-                yield number, _object(_json(line))
+                yield number, _json(line)
         except Unreadable as error:
-            yield number, str(error)
+            yield number, error
 
 
 def _with_titles(read: Callable[[], Records]) -> Records:
@@ -605,15 +607,11 @@ def _front_value(value: Any) -> Any:
     )
 
 
-def _object(record: Any) -> Json:
-    if not isinstance(record, dict):
-        raise Unreadable(f"a JSON object is needed, not {type(record).__name__}")
-    return record
-
-
 def _document(record: Any, path: Path) -> Document:
     longest_id = 500
-    record = _cleaned(_object(record))
+    if not isinstance(record, dict):
+        raise Unreadable(f"a JSON object is needed, not {type(record).__name__}")
+    record = _cleaned(record)
     lengths = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
     for name, longest in lengths.items():
         if len(str(record.get(name) or "")) > longest:

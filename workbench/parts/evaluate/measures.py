@@ -101,7 +101,7 @@ def mean_interval(
 def difference(
     values: Mapping[str, float],
     against: Mapping[str, float],
-    comparisons: int = 1,
+    comparisons: int,
     clusters: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
     """Return the mean difference on the same questions with its interval, in percent.

@@ -169,7 +169,7 @@ def permutation_p(apart: np.ndarray) -> float:
     return float(test.pvalue)
 
 
-def holm(tests: Mapping[str, float], error: float = ERROR) -> tuple[Series, Series]:
+def holm(tests: Mapping[str, float], error: float) -> tuple[Series, Series]:
     """Return p-values after Holm's step-down correction, and the confidence level that goes with each.
 
     >>> corrected, levels = holm({"a": 0.01, "b": 0.04})

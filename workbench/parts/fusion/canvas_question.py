@@ -41,7 +41,7 @@ def question_nodes(base: KnowledgeBase, canvas: str) -> dict[str, str]:
     }
 
 
-def choose_base(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -> str:
+def choose_base(bases: KnowledgeBases, canvas: str, names: Iterable[str]) -> str:
     """Return the first base, of these or of all, that holds the canvas.
 
     Raises:

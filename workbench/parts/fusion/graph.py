@@ -368,7 +368,7 @@ async def again(
     return list(SOURCES) if should_retry(state, options) == "retry" else [END]
 
 
-def read_query(state: Data, otherwise: str = "") -> str:
+def read_query(state: Data, otherwise: str) -> str:
     """Return the question: ``query``, or the last message of a person, or what a canvas asks.
 
     Raises:

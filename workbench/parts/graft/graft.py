@@ -154,7 +154,7 @@ class Joined:
 
 
 def graft_edits(
-    steps: Mapping[str, Sequence[Recording]], base: Recording | None = None
+    steps: Mapping[str, Sequence[Recording]], base: Recording | None
 ) -> tuple[str, Json]:
     """Return the run into whose plan the steps are joined, and the edits of the fork that runs it.
 

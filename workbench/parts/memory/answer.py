@@ -28,7 +28,7 @@ class _Exchange(NamedTuple):
     similarity: float
 
 
-def acknowledge(noted: Sequence[Noted], zh: bool, user: str = "default") -> str:
+def acknowledge(noted: Sequence[Noted], zh: bool, user: str) -> str:
     """Return what is noted of a message, and how to take it back."""
     labels = Labels("zh" if zh else "en")
     text = labels("semicolon").join(note["content"].rstrip(" .。！!") for note in noted)

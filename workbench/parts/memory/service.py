@@ -191,7 +191,7 @@ class Recalling:
         with self._lock:
             self._held.clear()
 
-    def embed(self, conversation_id: str = "", user_id: str = "") -> int:
+    def embed(self, conversation_id: str, user_id: str = "") -> int:
         """Give exchanges that have none their vectors; how many got them.
 
         Those of a conversation or of a person alone, where one is named. An exchange that the model refuses, though it
@@ -383,7 +383,7 @@ def due(count: int, covered: int, *, begins: int, window: int, every: int) -> bo
     return count >= begins and count - window - covered >= (every if covered else 1)
 
 
-async def bring_up(context: Context, store: Any, conversation_id: str, user_id: str = "") -> str:
+async def bring_up(context: Context, store: Any, conversation_id: str, user_id: str) -> str:
     """Sum up what has left the window of a conversation, if that is due; by whom, or "" where it was not.
 
     Incremental, and of all messages again at every tenth time. Where the model fails the rules do it.

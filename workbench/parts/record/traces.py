@@ -28,13 +28,12 @@ _NESTED: Sequence[str] = _TABLES["nested"]
 _DOCUMENT = re.compile(r"@\.retrieval\.documents\.(\d+)\.document\.(\w+)")
 
 
-def read_traces(wb: Any, path: str | Path, name: str = "") -> list[GraphRun]:
+def read_traces(wb: Any, path: str | Path) -> list[GraphRun]:
     """Read traces that another tool recorded, as read-only runs.
 
     Args:
         wb: the workspace.
         path: OpenTelemetry spans as JSON, an export of Phoenix or Langfuse, or LangSmith runs; JSON or JSON Lines.
-        name: of the runs; by default the file's.
 
     Raises:
         RunError: the file cannot be read, or has no spans of a known shape.
@@ -45,7 +44,7 @@ def read_traces(wb: Any, path: str | Path, name: str = "") -> list[GraphRun]:
             f"{path} has no spans. Known: OpenTelemetry JSON, Phoenix, Langfuse, LangSmith runs."
         )
     why = "A trace of another tool has no graph. Look at run.timeline and run.to_frame()."
-    agent = record(wb, None, name or Path(path).stem, why=why)
+    agent = record(wb, None, Path(path).stem, why=why)
     by_trace: dict[str, list[Json]] = defaultdict(list)
     for span in sorted(spans, key=lambda span: span["start"]):
         by_trace[span["trace"] or span["id"]].append(span)

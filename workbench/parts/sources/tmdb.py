@@ -126,7 +126,7 @@ def hits(answer: Data) -> list[Record]:
     return records
 
 
-def film(answer: Data, language: str = "en") -> Record | None:
+def film(answer: Data, language: str) -> Record | None:
     """Return a film with its credits, other titles, and amounts in words; None without an id or a title."""
     tmdb_id = number(answer.get("id"))
     names = _texts([answer.get("title"), answer.get("original_title")])

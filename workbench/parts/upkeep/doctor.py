@@ -49,7 +49,7 @@ def doctor(page: Page, ask: bool) -> int:
     return DONE if healthy else FAILED
 
 
-def examine(workspace: Path, ask: bool = False) -> Iterator[Check]:
+def examine(workspace: Path, ask: bool) -> Iterator[Check]:
     """Yield every check, in the order in which things are needed."""
     from workbench.settings import Settings
 
