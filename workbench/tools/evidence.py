@@ -179,7 +179,7 @@ def card(subject: Entity, knowledge: KnowledgeBase) -> str:
 def _phrase(relation: str, forward: bool, field: str) -> str:
     """Return a relation as seen from one of its ends; ``field`` is what the corpus calls the field that says it.
 
-    >>> _phrase("written_by", True), _phrase("written_by", False), _phrase("worked_in", False, "staff")
+    >>> _phrase("written_by", True, ""), _phrase("written_by", False, ""), _phrase("worked_in", False, "staff")
     ('written by', 'written', 'staff')
     """
     phrase = relation.replace("_", " ")

@@ -222,7 +222,7 @@ def display_name(entity: Entity, language: str, text: str) -> str:
     """Return the name of an entity; in Chinese an alias that the text has, or the shortest (美国, not 好莱坞).
 
     >>> entity = {"entity_id": "p", "name": "Lao She", "type": "Person", "aliases": ["老舍"], "doc_id": None}
-    >>> display_name(entity, "zh"), display_name(entity, "en")
+    >>> display_name(entity, "zh", ""), display_name(entity, "en", "")
     ('老舍', 'Lao She')
     """
     chinese = [alias for alias in entity["aliases"] if language == "zh" and CJK.search(alias)]

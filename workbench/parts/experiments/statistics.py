@@ -172,7 +172,7 @@ def permutation_p(apart: np.ndarray) -> float:
 def holm(tests: Mapping[str, float], error: float) -> tuple[Series, Series]:
     """Return p-values after Holm's step-down correction, and the confidence level that goes with each.
 
-    >>> corrected, levels = holm({"a": 0.01, "b": 0.04})
+    >>> corrected, levels = holm({"a": 0.01, "b": 0.04}, error=0.05)
     >>> corrected.to_dict(), levels.round(3).to_dict()
     ({'a': 0.02, 'b': 0.04}, {'a': 0.975, 'b': 0.95})
     """
