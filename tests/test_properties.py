@@ -96,7 +96,7 @@ def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.Da
     for _ in range(100):
         reasons = plan.blocked_steps(records, activated)
         assert not reasons.keys() & {step.step_id for step in plan.ready_steps(records, activated)}
-        records += [make_record(plan.step(i), 1, 1, "skipped", "", error=why) for i, why in reasons.items()]
+        records += [make_record(plan.step(i), 1, 1, "skipped", "", reason=why) for i, why in reasons.items()]
         wave = next_wave(plan, records, activated, TOOLS)
         if not wave:
             break

@@ -78,7 +78,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Any) -> Iterator[Desk]:
-    notes = [{"id": str(n), "text": f"Kiln {n} was built in 19{n:02}."} for n in range(9)]
+    notes = [{"id": str(n), "text": f"Kiln {n} was built in 19{n:02}.", "cones": n} for n in range(9)]
     with Workbench.open(tmp_path / "w", **CORE) as opened:
         opened.add_knowledge("notes", [jsonl(tmp_path / "notes.jsonl", notes)])
         yield Desk(opened)
@@ -103,14 +103,16 @@ def test_a_plan_runs_in_order_fails_by_record_and_is_merged(desk):
     attempts = [(r["step_id"], r["attempt"], r["status"]) for r in run.records]
     assert {("f", 1, "failed"), ("f", 2, "success"), ("x", 2, "failed")} <= set(attempts)
     assert ends(run)["x"][1] == "ConnectionError: down"
-    assert ends(run)["y"] == ("skipped", "x failed") and ends(run)["z"] == ("skipped", "y was skipped")
+    assert ends(run)["y"][0] == "skipped" and ends(run)["z"] == ("skipped", "its dependency y was skipped")
     assert "ConnectionError: down" in desk.ask(step("x", tool="broken"), settings={"max_iterations": 1}).answer
     assert "I answer questions from notes" in desk.wb.ask("Hello!").answer, "why there is no evidence is said"
     counted = run.state["merged"]["statistics"]
-    assert (counted["total_steps"], counted["success_rate"]) == (5, 0.4), (
-        "an attempt is no step, what fails finds nothing"
-    )
+    assert (counted["total_steps"], counted["success_rate"]) == (5, 0.4), "an attempt is no step"
     assert counted["tool_distribution"] == {"broken": 1, "flaky": 1, "found": 2, "naive_search": 1}
+    hot = {"query": "x", "conditions": [{"field": "cones", "op": "gt", "value": "hot"}]}
+    gone = {"query": "x", "kb_prefix": "nowhere"}
+    run = desk.ask(step("h", tool="discover", tool_input=hot), step("g", tool="naive_search", tool_input=gone))
+    assert "a number is needed" in ends(run)["h"][1] and "Unknown knowledge base 'nowhere'" in ends(run)["g"][1]
 
 
 def test_four_independent_half_seconds_take_about_half_a_second(desk):
@@ -370,9 +372,7 @@ def test_a_plan_has_no_more_tasks_than_allowed_and_another_agent_is_one_step_of_
     tools = {name: tool for name, tool in ToolRegistry().items() if name != "deep_research"}
     plan = plan_for(shelf, "Compare Inception and Tenet", worker="film:deep_research_agent", tools=tools)
     assert plan.steps[0].tool != "deep_research" and "deep_research" in str(plan.assumptions), "what stands in for it"
-    assert [s.tool for s in plan_for(shelf, "Compare Inception and Tenet", planner="one_step").steps] == [
-        "hybrid_search"
-    ]
+    assert [s.tool for s in plan_for(shelf, "Compare Tenet and Hulk", planner="one_step").steps] == ["hybrid_search"]
 
 
 def own_tools() -> ToolRegistry:

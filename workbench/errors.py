@@ -7,6 +7,7 @@ WorkbenchError
 │   └── WorkspaceFull      there is no room to write
 ├── KnowledgeError         a knowledge base cannot be read or written
 │   ├── UnknownKnowledge   no knowledge base of that name
+│   ├── UnfitCondition     a condition does not fit the field that it is on
 │   └── CorpusError        a file cannot be loaded as a corpus
 ├── ToolError              a tool cannot be registered, or gave or was given what it must not
 │   └── UnknownTool        no tool of that name (also a KeyError: a registry is a Mapping)
@@ -82,6 +83,10 @@ class UnknownKnowledge(KnowledgeError):
             f"Unknown knowledge base {shown(name)}. Known: {', '.join(self.known) or 'none yet'}. "
             "Add one with `workbench kb add NAME PATH...`."
         )
+
+
+class UnfitCondition(KnowledgeError):
+    """A condition has an operator or a value that does not fit its field."""
 
 
 class CorpusError(KnowledgeError):

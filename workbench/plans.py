@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from workbench.errors import PlanError
-from workbench.state import Condition, Data, ExecutionRecord, Json, Op, Records
+from workbench.state import Condition, Data, ExecutionRecord, Json, Op, Reason, Records
 from workbench.text import clean, fold
 
 SIGNS: Mapping[str, Op] = {
@@ -91,15 +91,6 @@ def _typed(text: str) -> str | int | float:
 
 
 ENDED_WELL = ("success", "partial")
-NOT_NEEDED, HELD_BACK = IDLE = ("not needed", "held back")
-"""Why a step that no other step needed was skipped."""
-_WORDS = {
-    "failed": "failed",
-    "timeout": "timed out",
-    "cancelled": "was cancelled",
-    "skipped": "was skipped",
-    "held": "is held back",
-}
 
 
 class PlanBudget(BaseModel):
@@ -268,10 +259,10 @@ class Plan(BaseModel):
             records += ended
         return steps
 
-    def blocked_steps(self, records: Records, activated: Iterable[str]) -> dict[str, str]:
+    def blocked_steps(self, records: Records, activated: Iterable[str]) -> dict[str, Reason]:
         """Return the steps that can never start, with the reason: all behind one that did not end well or is held."""
         ends = self.ends(records)
-        blocked = dict[str, str]()
+        blocked = dict[str, Reason]()
         ends |= {
             s.step_id: "held"
             for s in self.steps
@@ -285,7 +276,8 @@ class Plan(BaseModel):
                 if ends.get(dependency, "success") not in ENDED_WELL
             ]
             if bad and step_id not in ends and step.condition == "always":
-                blocked[step_id], ends[step_id] = f"{bad[-1]} {_WORDS[ends[bad[-1]]]}", "skipped"
+                blocked[step_id] = Reason(kind=f"after_{ends[bad[-1]]}", step=bad[-1])
+                ends[step_id] = "skipped"
         return blocked
 
     def ends(self, records: Records) -> dict[str, str]:
@@ -583,6 +575,11 @@ def fresh_id(plan: Plan, label: str) -> str:
     while any(step.step_id.startswith(f"step_{number}_") for step in plan.steps):
         number += 1
     return f"step_{number}_{label}"
+
+
+def is_idle(record: ExecutionRecord) -> bool:
+    """Check whether the step was skipped because nothing needed it, or it was held back."""
+    return record.get("reason", {}).get("kind") in ("not_needed", "held_back")
 
 
 def last_records(records: Records) -> dict[str, ExecutionRecord]:

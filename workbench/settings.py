@@ -233,7 +233,7 @@ class Settings(BaseSettings):
 
     # routing and planning
     auto_route: bool = True
-    planner: Literal["rules", "one_step", "llm"] = "rules"
+    planner: Literal["rules", "one_step"] = "rules"
     """the planner used without a model; 'one_step': always one hybrid search"""
     max_tasks: int = Field(6, ge=1, le=50)
 

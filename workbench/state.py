@@ -243,11 +243,28 @@ class SubStep(TypedDict):
     detail: Json
 
 
+class Reason(TypedDict):
+    """Why a step was skipped or cut short.
+
+    Attributes:
+        kind: why, as the key of its label: ``took_longer``, ``not_needed``, ``held_back``, the reason for which the
+            retrieval stopped, or how the step before ended: ``after_failed``, ``after_skipped``...
+        step: the id of the step before.
+        tool: the tool that took longer than ``n`` seconds.
+        n: see ``tool``.
+    """
+
+    kind: str
+    step: NotRequired[str]
+    tool: NotRequired[str]
+    n: NotRequired[str]
+
+
 class ExecutionRecord(TypedDict):
     """What one attempt at one step did. ``raw_output_ref`` names the body in the run store.
 
     ``effect`` is what determined it, ``{"version", "input", "limit_s"}``; ``replayed`` says that it comes from another
-    run's tape.
+    run's tape. ``error`` says a ``reason`` in English.
     """
 
     step_id: str
@@ -265,6 +282,7 @@ class ExecutionRecord(TypedDict):
     sub_steps: list[SubStep]
     effect: NotRequired[Json]
     replayed: NotRequired[bool]
+    reason: NotRequired[Reason]
 
 
 Records = Iterable[ExecutionRecord]

@@ -20,19 +20,13 @@ from workbench.graphs.generate import generate
 from workbench.graphs.memory import only_noted, recall, standing_alone, with_preferences
 from workbench.graphs.planner import fresh_state
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.route import (
-    Route,
-    build_router,
-    decide,
-    read_question,
-    read_workers,
-)
+from workbench.graphs.route import build_router, read_question, read_workers
 from workbench.language.followup import standalone
 from workbench.language.words import is_small_talk
-from workbench.ports import Context
+from workbench.ports import Bases, Context
 from workbench.records.figures import retrieval_seconds
 from workbench.records.tape import RULES
-from workbench.state import ConversationState, Data, Json
+from workbench.state import ConversationState, Data, Json, RouteDecision
 
 # --- The last node: store the answer and the result, each under a key of the run ---
 
@@ -143,77 +137,69 @@ def initial_state(
 
 
 async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
+    """Fill the child's inputs: the question as it stands alone, how it reads then, and who answers it."""
     context = runtime.context
-    message = state["message"]
+    prefixes = state["kb_prefixes"]
+    bases = context.bases(prefixes)
     report_change = required("nodes", "topic", "reports")(state) if state.get("report") else {}
-    query, route = await _standing_alone({**state, **report_change}, context)
-    route = route._replace(
-        decision=with_preferences(state, route.decision, context.bases(route.kb_prefixes))
-    )
-    if route.decision != state["route_decision"]:
-        runtime.stream_writer({"route_decision": route.decision})
-    change = {
-        "query": query,
-        "route_decision": route.decision,
-        "kb_prefix": route.decision["kb_prefix"],
-        "kb_prefixes": route.kb_prefixes,
-        "worker_name": route.decision["worker_name"],
-        **report_change,
-    }
-    said_before = state.get("recalls") or only_noted(state)
-    if not route.kb_prefixes or is_small_talk(message) or said_before:
+    query, decision = await _standing_alone({**state, **report_change}, context, bases)
+    decision = with_preferences(state, decision, bases)
+    if decision != state["route_decision"]:
+        runtime.stream_writer({"route_decision": decision})
+    change = {"query": query, "route_decision": decision, **report_change}
+    if not _needs_evidence(state):
         return {**change, "use_retrieval": False, "answerer": "generate"}
-    answerer = "kb_handler" if change["kb_prefix"] in context.handlers else "generate"
+    kb = state["kb_prefix"]
+    answerer = "kb_handler" if kb in context.handlers else "generate"
     if state.get("report") and context.settings.auto_generate_report:
         answerer = "reporter"
     runtime.stream_writer(progress("retrieval"))
-    await asyncio.gather(
-        *(asyncio.to_thread(base.warm) for base in context.bases(route.kb_prefixes))
-    )
+    await asyncio.gather(*(asyncio.to_thread(base.warm) for base in bases))
     return {
         **change,
         **fresh_state(),
-        "use_retrieval": change["kb_prefix"] not in context.unsearched,
+        "use_retrieval": kb not in context.unsearched,
         "answerer": answerer,
         "resolved_agent_type": ",".join(
-            worker.agent_type for worker in read_workers(route.decision["worker_name"])
+            worker.agent_type for worker in read_workers(state["worker_name"])
         ),
         "iteration": 1,
     }
 
 
-async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:
-    """Return the question with what it refers to, and its route.
+def _needs_evidence(state: ConversationState) -> bool:
+    """Check whether the answer needs evidence: not to small talk, to a note, or to what memory answers."""
+    answered = is_small_talk(state["message"]) or state.get("recalls") or only_noted(state)
+    return bool(state["kb_prefixes"] and not answered)
 
-    The router saw the message without its history, so the question is read again; a follow-up that fitted no knowledge
-    base is routed again.
+
+async def _standing_alone(
+    state: ConversationState, context: Context, bases: Bases
+) -> tuple[str, RouteDecision]:
+    """Return the question with what it refers to, and its decision.
+
+    The router saw the message without its history, so the question is read again.
     """
     message = state.get("to_search") or state["message"]
     history = state.get("history", [])
-    route = Route(state["route_decision"], state["kb_prefixes"])
+    decision = state["route_decision"]
     query = ""
-    unrouted = route.decision["method"] == "default" and context.settings.auto_route
-    names = context.knowledge.names() if unrouted else route.kb_prefixes
-    if not names or is_small_talk(message) or (not history and message == state["message"]):
-        return message, route
+    if not bases or is_small_talk(message) or (not history and message == state["message"]):
+        return message, decision
     if message == state["message"]:
         query = state.get("stands_alone", "")
     else:  # a part of the message was only to be remembered, or it is a report's topic
         query = await standing_alone(state, context, message)
-    query = query or standalone(message, history, context.bases(names))
+    query = query or standalone(message, history, bases)
     if query == state["message"]:
-        return query, route
-    if unrouted:
-        return query, decide(query, [], "", context.knowledge, today=context.today)
-    reading = read_question(query, context.bases(names), context.today)
-    return query, Route({**route.decision, **reading}, route.kb_prefixes)
+        return query, decision
+    return query, {**decision, **read_question(query, bases, context.today)}
 
 
 async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Let the knowledge base's own answerer answer."""
     context = runtime.context
-    began = runtime.context.clock.monotonic()
+    began = context.clock.monotonic()
     kb = state["kb_prefix"]
     merged = state.get("merged")
     evidence = merged["retrieval_results"] if merged else []

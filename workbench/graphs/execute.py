@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import cast
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from workbench.errors import KnowledgeError, ToolError, WorkbenchError, WorkspaceError, shown
+from workbench.errors import (
+    KnowledgeError,
+    ToolError,
+    UnfitCondition,
+    UnknownKnowledge,
+    WorkbenchError,
+    WorkspaceError,
+    shown,
+)
 from workbench.events import progress
 from workbench.knowledge.dated import dated, last_day
-from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, last_records
+from workbench.plans import Plan, PlanStep, last_records
 from workbench.ports import Context
 from workbench.records.tape import Tape, attempt_arguments, call_parts
 from workbench.state import (
     ExecutionRecord,
     Json,
+    Reason,
     RetrievalResult,
     RetrievalState,
     StepStatus,
@@ -27,6 +37,7 @@ from workbench.state import (
 from workbench.text import clean
 from workbench.tools.registry import resolve_input
 from workbench.tools.tool import StepLog, contained, plain, read_input, shown_results
+from workbench.views.labels import Labels
 
 _EVIDENCE = TypeAdapter(list[RetrievalResult])
 RESULTS = "results"
@@ -79,7 +90,9 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
 def describe_effect(task: StepTask, step: PlanStep, context: Context) -> Json:
     """Return what determines this attempt: the documents, the tool's input and budget, and the calls before it."""
     args = attempt_arguments(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
-    version = dated(context.knowledge.get(args["kb"]), task["dates"]).fingerprint()
+    version = ""
+    with suppress(UnknownKnowledge):  # the attempt fails for it, and leaves its record
+        version = dated(context.knowledge.get(args["kb"]), task["dates"]).fingerprint()
     return context.tape.marked(step.tool, {"version": version, "input": args}, step.step_id)
 
 
@@ -132,6 +145,7 @@ async def attempt(
     body: Json | None = None
     status: StepStatus = "success"
     error: str | None = None
+    reason: Reason | None = None
 
     def record(status: StepStatus) -> ExecutionRecord:
         return make_record(
@@ -141,6 +155,7 @@ async def attempt(
             status,
             started_at,
             error=error,
+            reason=reason,
             raw_input=raw_input,
             seconds=clock.monotonic() - began,
             body=body,
@@ -156,21 +171,20 @@ async def attempt(
         status, error = _judged(log.sub_steps)
     except TimeoutError:
         status = "timeout"
-        error = f"{step.tool} took longer than {limit:g} s"
+        reason = Reason(kind="took_longer", tool=step.tool, n=f"{limit:g}")
     except asyncio.CancelledError:
         if context.runs.is_cancelled(task["run_id"]):
             context.runs.save_record(task["run_id"], record("cancelled"), None)
         raise
-    except (WorkspaceError, KnowledgeError):
-        # a full disk or a damaged index is not a tool's failure: the run stops,
-        raise  # and can be resumed once that is repaired
-    except WorkbenchError as known:
+    except Exception as fault:
+        unfit = isinstance(fault, UnknownKnowledge | UnfitCondition)
+        if isinstance(fault, WorkspaceError | KnowledgeError) and not unfit:
+            # a full disk or a damaged index: the run stops, and is resumed once that is repaired
+            raise
+        # a tool may raise anything else; the record shows it, and the reflector reacts to it
         status = "failed"
-        error = str(known)
-    except Exception as unknown:
-        # a tool may raise anything; the record shows it, and the reflector reacts to it
-        status = "failed"
-        error = f"{type(unknown).__name__}: {unknown}"
+        name = "" if isinstance(fault, WorkbenchError) else f"{type(fault).__name__}: "
+        error = f"{name}{fault}"
     return record(status), body
 
 
@@ -241,6 +255,7 @@ def make_record(
     started_at: str,
     *,
     error: str | None = None,
+    reason: Reason | None = None,
     raw_input: Json | None = None,
     seconds: float = 0.0,
     body: Json | None = None,
@@ -262,7 +277,9 @@ def make_record(
         if "text" not in step.tool_input[name]
     }
     long = {name: step.tool_input[name] for name, field in filled.items() if field == RESULTS}
-    return ExecutionRecord(
+    if reason:
+        error = Labels("en")(reason["kind"], **reason)
+    record = ExecutionRecord(
         step_id=step.step_id,
         attempt=attempt,
         iteration=iteration,
@@ -281,6 +298,7 @@ def make_record(
         raw_output_ref=f"{step.step_id}/{attempt}" if body else None,
         sub_steps=plain(list(sub_steps)),
     )
+    return {**record, "reason": reason} if reason else record
 
 
 def _done(task: StepTask, context: Context) -> dict[str, int]:
@@ -297,7 +315,7 @@ def _done(task: StepTask, context: Context) -> dict[str, int]:
 # --- Steps that will never start, and their records: nothing waits forever ---
 
 
-def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str, str]:
+def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str, Reason]:
     """Return step -> reason for every step without an end that would run.
 
     When retrieval ``stops``, conditional steps end too: they were not needed, or held back.
@@ -305,19 +323,20 @@ def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str
     plan = Plan.load(state["plan"])
     woken = state.get("activated", [])
     ends = plan.ends(state.get("records", []))
-    reasons = dict[str, str]()
+    reasons = dict[str, Reason]()
     for step in plan.steps:
         if step.step_id in ends:
             continue
         if step.condition == "always" or step.step_id in woken:
-            reasons[step.step_id] = reason
+            reasons[step.step_id] = Reason(kind=reason)
         elif stops:
-            reasons[step.step_id] = HELD_BACK if step.condition == "held" else NOT_NEEDED
+            kind = "held_back" if step.condition == "held" else "not_needed"
+            reasons[step.step_id] = Reason(kind=kind)
     return reasons
 
 
 def skip(
-    state: RetrievalState, context: Context, reasons: Mapping[str, str]
+    state: RetrievalState, context: Context, reasons: Mapping[str, Reason]
 ) -> list[ExecutionRecord]:
     """Keep and return one record per step, in the order of the plan, as the attempt after the last one."""
     last = last_records(state.get("records", []))
@@ -327,7 +346,7 @@ def skip(
         if step.step_id in reasons:
             attempt = last[step.step_id]["attempt"] + 1 if step.step_id in last else 1
             record = make_record(
-                step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id]
+                step, attempt, state["iteration"], "skipped", now, reason=reasons[step.step_id]
             )
             context.runs.save_record(state["run_id"], record, None)
             skipped.append(record)

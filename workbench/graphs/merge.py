@@ -12,7 +12,7 @@ from workbench.events import Event, enrichment
 from workbench.extensions import call_node, provided
 from workbench.graphs.roles import rules_bind
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, parse_workers
-from workbench.plans import ENDED_WELL, IDLE, last_records
+from workbench.plans import ENDED_WELL, is_idle, last_records
 from workbench.ports import Context, RunLog, call_merger
 from workbench.records.figures import (
     Identity,
@@ -345,7 +345,7 @@ def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, s
 def _execution(records: Records) -> Json:
     # a conditional step that was not activated counts in no success rate
     ended = last_records(records).values()
-    counted = [r for r in ended if r["status"] != "skipped" or r["error"] not in IDLE]
+    counted = [r for r in ended if not is_idle(r)]
     well = sum(r["status"] in ENDED_WELL for r in counted)
     return {
         "total_steps": len(counted),

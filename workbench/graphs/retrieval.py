@@ -16,11 +16,7 @@ from workbench.graphs.merge import merger
 from workbench.graphs.plan import FIRST_SEARCH
 from workbench.graphs.planner import planner
 from workbench.graphs.reflect import answers_enough, reflector
-from workbench.graphs.review import (
-    ask_about_plan,
-    review_plan,
-    review_reflect,
-)
+from workbench.graphs.review import ask_about_plan, review_plan, review_reflect
 from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan, PlanStep, last_records, work_seconds
 from workbench.ports import Context, Tools
@@ -31,40 +27,30 @@ from workbench.state import Json, Records, RetrievalState, StepTask
 async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Ask about the wave at the review point ``step``, skip what can never start, and name the wave."""
     context = runtime.context
-    budget = runtime.context.settings.time_budget_s
-    change = _reviewed(state, runtime)
+    budget = context.settings.time_budget_s
+    spent = work_seconds(state.get("records", [])) >= budget
+    action, change = ("", Json()) if spent else _reviewed(state, runtime)
     if change.get("replan"):
         return {**change, "wave": []}
-    stopped = change.pop("stop_reason", None)
     now: RetrievalState = {**state, **change}  # type: ignore[typeddict-item]
-    why = "stopped by the reviewer" if stopped else ""
-    if not why and work_seconds(now.get("records", [])) >= budget:
-        why = f"the time budget of {budget:g} s is spent"
+    ending = "budget_exhausted" if spent else ""
+    if action == "reject":
+        ending = "stopped_by_reviewer"
+    reasons = unended(now, ending) if ending else {}
     plan = Plan.load(now["plan"])
-    reasons = unended(now, why) if why else {}
-    skipped = skip(
-        now,
-        context,
-        reasons | plan.blocked_steps(now.get("records", []), now.get("activated", [])),
-    )
-    records = [*state.get("records", []), *skipped]
+    reasons |= plan.blocked_steps(now.get("records", []), now.get("activated", []))
+    skipped = skip(now, context, reasons)
+    now["records"] = records = [*state.get("records", []), *skipped]
     last = last_records(records)
-    # what was found stays: there is no time to find it again
-    ending = stopped or work_seconds(records) >= budget
-    counted = (
-        records
-        if ending
-        else _validated("current_records", records, plan, records, context.settings)
-    )
     wave = [
         {
             "step_id": step.step_id,
             "attempt": last[step.step_id]["attempt"] + 1 if step.step_id in last else 1,
         }
-        for step in next_wave(plan, counted, now.get("activated", []), context.tools)
+        for step in _due(now, context, bool(ending))
     ]
     first = not wave and not ending and plan.metadata.get(FIRST_SEARCH)
-    if first and not answers_enough({**now, "records": records}, context):
+    if first and not answers_enough(now, context):
         change["replan"] = True
     return {
         **change,
@@ -128,18 +114,22 @@ def next_wave(
     return ready
 
 
-def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> Json:
-    """Return a reviewer's answer to the wave; a wave of retries is not asked about."""
-    if "step" not in state.get("review", []):
-        return {}
+def _due(state: RetrievalState, context: Context, ending: bool = False) -> list[PlanStep]:
+    """Return the next wave; a step whose results did not hold is due again, unless there is no time to find others."""
+    plan = Plan.load(state["plan"])
     records = state.get("records", [])
-    wave = next_wave(
-        Plan.load(state["plan"]), records, state.get("activated", []), runtime.context.tools
-    )
-    tried = {record["step_id"] for record in records}
-    if all(step.step_id in tried for step in wave):
-        return {}
-    names = [step.step_id for step in wave]
+    if not ending:
+        records = _validated("current_records", records, plan, records, context.settings)
+    return next_wave(plan, records, state.get("activated", []), context.tools)
+
+
+def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> tuple[str, Json]:
+    """Return a reviewer's action on the wave and what it changes; a wave of retries is not asked about."""
+    if "step" not in state.get("review", []):
+        return "", {}
+    names = [step.step_id for step in _due(state, runtime.context)]
+    if {*names} <= {record["step_id"] for record in state.get("records", [])}:
+        return "", {}
     return ask_about_plan("step", state, runtime, f"Run {', '.join(names)} now?", wave=names)
 
 

@@ -147,10 +147,12 @@ async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Ask about the plan before it runs, if the run has this review point."""
     if "plan" not in state.get("review", []):
         return {}
-    change = ask_about_plan(
+    action, change = ask_about_plan(
         "plan", state, runtime, f"{len(state['plan']['steps'])} steps: run this plan?"
     )
-    return stop(state, runtime, change) if change.get("stop_reason") else change
+    if action == "reject":
+        return stop(state, runtime, {**change, "stop_reason": "stopped_by_reviewer"})
+    return change
 
 
 def ask_about_plan(
@@ -159,8 +161,8 @@ def ask_about_plan(
     runtime: Runtime[Context],
     description: str,
     **proposal: Any,
-) -> Json:
-    """Ask about the plan, or about its steps that have not started, and return what the answer changes."""
+) -> tuple[str, Json]:
+    """Ask about the plan, or about its steps that have not started; return the answer's action and what it changes."""
     plan = Plan.load(state["plan"])
     records = state.get("records", [])
 
@@ -178,26 +180,21 @@ def ask_about_plan(
     )
     action = decision["action"]
     edits = decision["edits"]
-    change: Json = {"decisions": [decision]}
-    if action == "reject":
-        return {**change, "stop_reason": "stopped_by_reviewer"}
+    change: Json = {"decisions": [decision], **_merge_criteria(state, edits)}
     if action == "respond":
-        return {**change, **apply_response(state, runtime, decision["message"])}
-    change |= _merge_criteria(state, edits)
+        change |= apply_response(state, runtime, decision["message"])
     if edits.get("plan"):
         new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
         change |= _need_verdicts(plan, new, state)
         runtime.context.runs.save_plan(
             state["run_id"], new.dump(), decision["who"], decision["note"] or "edited"
         )
-        return {
-            **change,
-            "plan": new.dump(),
-            **({"query": edits["query"]} if edits.get("query") else {}),
-        }
-    if edits.get("query"):
-        return {**change, **reread(state, runtime, edits["query"]), "replan": True}
-    return change
+        change["plan"] = new.dump()
+        if edits.get("query"):
+            change["query"] = edits["query"]
+    elif edits.get("query"):
+        change |= {**reread(state, runtime, edits["query"]), "replan": True}
+    return action, change
 
 
 def _merge_criteria(state: RetrievalState, edits: Data) -> Json:
@@ -308,12 +305,8 @@ def follow(
 
 def stop(state: RetrievalState, runtime: Runtime[Context], change: Json) -> Json:
     """End retrieval: every step that has no end yet gets a record that says why."""
-    reason = (
-        "stopped by the reviewer"
-        if change["stop_reason"] == "stopped_by_reviewer"
-        else change["stop_reason"]
-    )
-    return {**change, "records": skip(state, runtime.context, unended(state, reason, stops=True))}
+    reasons = unended(state, change["stop_reason"], stops=True)
+    return {**change, "records": skip(state, runtime.context, reasons)}
 
 
 def apply_response(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json:

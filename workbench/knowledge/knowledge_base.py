@@ -315,7 +315,7 @@ class CorpusKnowledge:
         does not have holds for no document.
 
         Raises:
-            KnowledgeError: an operator or a value does not fit its field.
+            UnfitCondition: an operator or a value does not fit its field.
         """
         where, parameters = self._where(conditions)
         selected = f"SELECT doc_id FROM documents WHERE {where}"

@@ -99,7 +99,7 @@ class Run(Recording):
         return self.answer_review(self._edited({**(edits or {}), **fields}, note))
 
     def reject(self, note: str = "") -> Run:
-        """Answer now, from what was found."""
+        """Answer now, from what was found; at ``step`` skip all steps that have not started, and go on to reflect."""
         return self.answer_review(answer("reject", note=note))
 
     def respond(self, message: str, note: str = "") -> Run:

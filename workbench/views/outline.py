@@ -178,7 +178,7 @@ def _errors(
         if record["error"]:
             single = record["attempt"] == 1 and record == last[record["step_id"]]
             attempt = "" if single else f" · {labels('attempt', n=record['attempt'])}"
-            yield f"{step_name(record['step_id'])}{attempt}{labels('colon')}{reason_text(record['error'], labels)}"
+            yield f"{step_name(record['step_id'])}{attempt}{labels('colon')}{reason_text(record, labels)}"
 
 
 def _reflections(document: Data, labels: Labels) -> Iterator[Block]:

@@ -69,7 +69,7 @@ def _box(view: PlanView, step: PlanStep, name: str) -> Box:
     shown = f"{sign} {view.word(step)}"
     under = shown if fact in shown else f"{shown} · {fact}"
     title = [step.step_id, step.tool, step.objective[:300], shown, fact]
-    title += [reason_text(record["error"], labels)] if record and record["error"] else []
+    title += [reason_text(record, labels)] if record and record["error"] else []
     ink = family(status)
     dashed = status in _DASHED
     return Box(

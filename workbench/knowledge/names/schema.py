@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from workbench.errors import KnowledgeError, shown
+from workbench.errors import UnfitCondition, shown
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, is_alias, says_names, unit_in
@@ -150,7 +150,7 @@ def where(
         keys: (field, value) -> every key that the value may have.
 
     Raises:
-        KnowledgeError: the operator or the value does not fit the field.
+        UnfitCondition: the operator or the value does not fit the field.
     """
     name = condition["field"]
     op = condition["op"]
@@ -237,9 +237,9 @@ def _listed(condition: Condition, size: int = 0) -> list[Any]:
     return list(value)
 
 
-def _unfit(condition: Condition, kind: str) -> KnowledgeError:
+def _unfit(condition: Condition, kind: str) -> UnfitCondition:
     test = f"{condition['field']} {condition['op']} {shown(condition['value'])}"
-    return KnowledgeError(f"The condition {test} cannot be tested: {kind} is needed.")
+    return UnfitCondition(f"The condition {test} cannot be tested: {kind} is needed.")
 
 
 _AMONG = "IN (SELECT value FROM json_each(?))"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from workbench.errors import RunError
 from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import Proposal, propose
-from workbench.plans import IDLE
+from workbench.plans import is_idle
 from workbench.records.tape import begun
 from workbench.runs.recording import Recording, live_steps, recorded
 from workbench.state import Data, Json
@@ -136,7 +136,7 @@ def _more(run: Recording, reflection: Data) -> Json | None:
     """Return what the rules would do next if the evidence were not enough."""
     done = reflection["current_iteration"]
     before = [r for r in run.records if r["iteration"] <= done]
-    records = [r for r in before if r["error"] not in IDLE]
+    records = [r for r in before if not is_idle(r)]
     started = {r["step_id"] for r in before}
     ran = {r["step_id"] for r in records}
     plans = [version["plan"] for version in run.plans]

@@ -16,7 +16,7 @@ from workbench.parts.reports import showing
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.markdown import Chapter, html, markdown, page
-from workbench.plans import ENDED_WELL, IDLE, Plan, last_records
+from workbench.plans import ENDED_WELL, Plan, is_idle, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
 from workbench.settings import Settings
@@ -118,7 +118,7 @@ class Report:
             return "failed"
         if status != "done":
             return status
-        last = [r for r in last_records(self.run.records).values() if r["error"] not in IDLE]
+        last = [r for r in last_records(self.run.records).values() if not is_idle(r)]
         if last and not any(r["status"] in ENDED_WELL for r in last):
             return "failed"
         undone = any(r["status"] not in ENDED_WELL for r in last)
@@ -249,9 +249,7 @@ class Report:
             "cache_hit": self.cache_hit,
             "notes": self.notes,
         }
-        errors = [
-            f"{i}: {r['error']}" for i, r in last.items() if r["error"] and r["error"] not in IDLE
-        ]
+        errors = [f"{i}: {r['error']}" for i, r in last.items() if r["error"] and not is_idle(r)]
         turns = {"user": run.message, "assistant": self.text or run.answer}
         messages = [{"role": role, "content": text} for role, text in turns.items() if text]
         return {

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.labels import Labels, milliseconds
-
-_REASONS = (
-    (r"not needed", "skip_not_needed"),
-    (r"stopped by the reviewer", "stopped_by_reviewer"),
-    (r"the time budget of (?P<n>\S+) s is spent", "skip_budget"),
-    (r"(?P<step>\S+) failed", "skip_after_failed"),
-    (r"(?P<step>\S+) timed out", "skip_after_timeout"),
-    (r"(?P<step>\S+) was cancelled", "skip_after_cancelled"),
-    (r"(?P<step>\S+) was skipped", "skip_after_skipped"),
-    (r"(?P<tool>\S+) took longer than (?P<n>\S+) s", "took_longer"),
-)
-
 
 MISSING = ("unmet", "open")
 """The states of needs for which there is too little."""
@@ -99,17 +86,16 @@ def reviewer_name(who: str, labels: Labels) -> str:
     return who
 
 
-def reason_text(reason: str, labels: Labels) -> str:
-    """Return why a step was skipped or took too long; messages of tools and libraries are unchanged.
+def reason_text(record: Data, labels: Labels) -> str:
+    """Return why a step was skipped, cut short or failed; messages of tools and libraries are unchanged.
 
     >>> from workbench.views.labels import Labels
-    >>> reason_text("not needed", Labels("zh")), reason_text("step_0 timed out", Labels("zh"))
-    ('不需要', '前置步骤 step_0 超时')
+    >>> reason_text({"reason": {"kind": "after_timeout", "step": "step_0"}, "error": "..."}, Labels("zh"))
+    '前置步骤 step_0 超时'
     """
-    for pattern, key in _REASONS:
-        if match := re.fullmatch(pattern, reason):
-            return labels(key, **match.groupdict())
-    return labels.get(reason, reason)  # why the retrieval stopped is a word of its own
+    if reason := record.get("reason"):
+        return labels(reason["kind"], **reason)
+    return str(record["error"])
 
 
 def duration_text(figures: Data, labels: Labels) -> str:
