@@ -238,7 +238,7 @@ def _methods(
 
     # How many of the last messages reached an answer before there was recall.
     return {
-        "ours": lambda: [ranked.id for ranked in talk.rank(question, vector)],
+        "ours": lambda: [*talk.rank(question, vector)],
         "window": lambda: ids[:-7:-1],
         "bm25": lambda: names(scored(talk.keywords(question))),
         "vectors": lambda: names(scored(talk.cosines(vector))),

@@ -20,7 +20,7 @@ from tests import forked
 from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, hills, opened, workbench
 from workbench.errors import KnowledgeError, NotPaused, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.parts.fusion import canvases
-from workbench.parts.upkeep.files import examine
+from workbench.parts.upkeep.files import faults_in
 from workbench.records import writing
 from workbench.records.tape import canonical
 from workbench.records.writing import write_file
@@ -190,10 +190,10 @@ def test_a_damaged_database_is_named_and_left_and_a_copy_takes_its_place(folder,
         copy = wb.backup(folder.parent / "copy")
     damage(folder / name, where)
     broken = (folder / name).read_bytes()
-    faults = list(examine(folder, Settings.load()))
+    faults = list(faults_in(folder, Settings.load()))
     if where != "empty" or name == "workbench.db":
-        assert [fault["what"] for fault in faults if fault["what"].endswith(".db")] == [name]
-        assert str(folder / name) in faults[0]["detail"] or "there are checkpoints" in faults[0]["detail"]
+        assert [where for where, *_ in faults if where.endswith(".db")] == [name]
+        assert str(folder / name) in faults[0][1] or "there are checkpoints" in faults[0][1]
     listed = workbench(folder, "runs")
     assert "Traceback" not in listed.stderr and "fault of workbench" not in listed.stderr
     if listed.returncode:
@@ -203,7 +203,7 @@ def test_a_damaged_database_is_named_and_left_and_a_copy_takes_its_place(folder,
     assert not faults or (folder / name).read_bytes() == broken, "nobody wrote over it"
     shutil.rmtree(folder)
     with opened(Path(shutil.copytree(copy, folder))) as wb:
-        assert len(wb.runs.list()) == 5 and not list(examine(folder, Settings.load()))
+        assert len(wb.runs.list()) == 5 and not list(faults_in(folder, Settings.load()))
         assert wb.runs.list(status="paused")[0].approve().status == "done"
         assert wb.ask(QUESTION, kb="film").status == "done"
 
@@ -275,7 +275,7 @@ def test_a_damaged_index_is_named_and_rebuilt_and_stops_no_other(folder, where):
             assert run.status == "failed" and "workbench kb rebuild film" in run.error
             listed = workbench(folder, "kb", "list")
             assert listed.returncode == 1 and "other" in listed.stdout and "workbench kb rebuild film" in listed.stderr
-    assert [f["what"] for f in examine(folder, Settings.load())] == ["knowledge film"]
+    assert [where for where, *_ in faults_in(folder, Settings.load())] == ["knowledge film"]
     assert workbench(folder, "kb", "rebuild", "film").returncode == 0
     with opened(folder) as wb:
         assert wb.knowledge.get("film").fingerprint() == before
@@ -351,9 +351,9 @@ def test_a_body_that_is_lost_is_named(folder):
 @pytest.mark.parametrize("where", ["head", "everything"])
 def test_a_damaged_chroma_is_made_anew_from_the_index(folder, where):
     damage(folder / "knowledge" / "film" / "chroma" / "chroma.sqlite3", where)
-    assert [f["what"] for f in examine(folder, Settings.load())] == ["knowledge film"]
+    assert [where for where, *_ in faults_in(folder, Settings.load())] == ["knowledge film"]
     assert workbench(folder, "kb", "rebuild", "film").returncode == 0
-    assert not list(examine(folder, Settings.load()))
+    assert not list(faults_in(folder, Settings.load()))
 
 
 def test_rows_that_sqlite_cannot_know_to_be_wrong(folder):

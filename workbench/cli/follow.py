@@ -74,7 +74,7 @@ def watch(page: Page, run: Run, stream: bool) -> str:
         WorkbenchError: the run failed, or refused the answer that it was given.
     """
     labels = labels_for(run.message)
-    parts = list[str]()
+    parts = []
     with page.err.status("") if page.watched else nullcontext() as status:
         for event in run.events():
             if event.get("status") != "token":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -111,7 +111,7 @@ def rebuild(page: Page, name: str) -> None:
 @paged
 def list_(page: Page) -> int:
     """List the knowledge bases with what is in them."""
-    bases = list[Json]()
+    bases = []
     faults = {}
     with page.open() as wb:
         for name in wb.knowledge.names():
@@ -194,7 +194,7 @@ def demo(page: Page) -> int:
     It shows the plan, the reflection, the timeline and the cited answer.
     """
     shown = find_demo()
-    documents = list[Any]()
+    documents = []
     kb = shown["kb"]
     corpus = shown["corpus"]
     with page.open(make=True) as wb:

@@ -160,7 +160,7 @@ class Side:
             # else the same evidence is judged again
             if after_reflection and not (edited and edited <= set(JUDGED_BY)):
                 iteration += 1
-        results: dict[tuple[str, int], list[Any]] = {}
+        results = {}
         for effect in self.effects:
             if effect.kind == "tool" and effect.value["body"]:
                 record = effect.value["record"]
@@ -368,7 +368,7 @@ def _alike(values: Sequence[Any]) -> bool:
 
 def _caveats(sides: Sequence[Side]) -> list[Json]:
     """Return what differs besides plans and decisions, and what is unknown."""
-    candidates: list[tuple[str, str, list[Any]]] = []
+    candidates = []
     if all(side.settings is not None for side in sides):
         for what in ("settings", "prompts", "versions"):
             recorded = [

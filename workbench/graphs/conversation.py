@@ -84,7 +84,7 @@ def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Conte
     graph.add_edge(START, "recall")  # at once: each may ask a model
     graph.add_edge(["route", "recall"], "prepare_retrieval")
     answerers = ["kb_handler", "generate"]
-    first = list[str]()
+    first = []
     if add_reporter := provided("nodes", "reporter"):
         add_reporter(graph, whether_to_retrieve)
         answerers = [*answerers, "reporter"]

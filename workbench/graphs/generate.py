@@ -208,7 +208,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
             note = f"the rules write the answer: {over}"
             runtime.stream_writer(progress("generation", total=1, note=note))
         answer = offline(state, context)
-    support: list[Supported] = []
+    support = []
     if evidence:
         counts = total_numbers(state, context)
         support = await supported(context, answer.text, evidence, message, counts)
@@ -323,7 +323,7 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
         usage.extend(filter(None, [token_usage(chunk)]))
 
     async def write() -> Json:
-        chunks = list[str]()
+        chunks = []
         thinking = Thinking()
         prompt_messages = [tuple(message) for message in prompt]
         async for chunk in stream_text(

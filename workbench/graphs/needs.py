@@ -112,8 +112,8 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
 
 def _linked_name(name: str, bases: Bases) -> LinkedName:
     writings = {name: None}
-    sources = set[str]()
-    passages = set[str]()
+    sources = set()
+    passages = set()
     for base in bases:
         if entity := base.entity(name):
             writings |= dict.fromkeys([entity["name"], *sorted(entity["aliases"])])

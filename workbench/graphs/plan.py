@@ -85,8 +85,8 @@ class RulePlanner:
         self, query: str, decision: RouteDecision, knowledge: Bases, tools: Tools
     ) -> Plan:
         """Return the plan for a question: a branch for each worker of each knowledge base."""
-        branches = list[list[PlanStep]]()
-        notes = list[str]()
+        branches = []
+        notes = []
         by_intent = False
         bases = {base.name: base for base in knowledge}
         for agent in parse_workers(decision["worker_name"], list(bases)):
@@ -156,7 +156,7 @@ def _numbered(
         (step.priority, b, i) for b, steps in enumerate(branches) for i, step in enumerate(steps)
     )
     places += [(1, len(branches) + n, 0) for n in range(len(own))]
-    steps = list[PlanStep]()
+    steps = []
     ids = [dict[str, str]() for _ in rows]
     for number, (_, b, i) in enumerate(sorted(places[:max_tasks], key=lambda place: place[1:])):
         step = rows[b][i]

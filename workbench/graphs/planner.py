@@ -94,7 +94,7 @@ async def _make_plan(
     """Return the plan of the model or, where it gives none, of the planner."""
     query = state["query"]
     decision = state["route_decision"]
-    refused: list[str] = []
+    refused = []
     first = (
         context.settings.search_first
         and not before
@@ -187,7 +187,7 @@ def continued(new_plan: Plan, before: Plan, records: Records) -> Plan:
     numbers = [int(n) + 1 for step in begun for n in re.findall(r"^step_(\d+)", step.step_id)]
     number = max([len(begun), *numbers])
     ids: dict[str, str] = {}
-    added: list[PlanStep] = []
+    added = []
     for step_id in new_plan.topological_order():
         step = step_renamed(new_plan.step(step_id), ids)
         old = ran.get(call_key(step.tool, step.tool_input))

@@ -513,7 +513,7 @@ def _judged(
     A verdict counts the open needs from 1; without a passage that exists the need is missing.
     """
     judged = [Entry(**entry) for entry in entries]
-    invented = list[str]()
+    invented = []
     needs = [entry for entry in judged if not is_settled(entry)]
     for verdict in verdicts:
         numbers = list(dict.fromkeys(verdict.passages))
@@ -624,7 +624,7 @@ def _new_steps(
 ) -> tuple[list[PlanStep], list[str]]:
     """Return the steps that can run and are new, and why the others cannot be taken."""
     steps = list[PlanStep]()
-    overruled = list[str]()
+    overruled = []
     first = len(now.plan.steps)
     while any(step.step_id.startswith(f"step_{first}_") for step in now.plan.steps):
         first += 1

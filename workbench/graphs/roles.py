@@ -299,7 +299,7 @@ def evidence_text(results: Evidence, limit: int, numbers: Sequence[int] = ()) ->
     >>> evidence_text([piece], 1000)
     '[1] Moss (year: 2003; score 0.90)\\nIt is green.'
     """
-    blocks = list[str]()
+    blocks = []
     length = 0
     for n, result in zip(numbers or range(1, len(results) + 1), results, strict=True):
         blocks.append(piece_text(n, result))
@@ -497,8 +497,8 @@ def read_window(
     texts that a passage before them holds.
     """
     passages = list[RetrievalResult]()
-    groups = list[tuple[str, int]]()
-    ids = set[str]()
+    groups = []
+    ids = set()
 
     def show(title: str, results: Evidence, limit: int) -> None:
         """Add a group, whose title says how many of them are shown."""

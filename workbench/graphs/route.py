@@ -220,7 +220,7 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
         "has the fields": (0.3, reading["fields"]),
     }
     doubt = 1 - 0.6 * coverage
-    reasons = list[str]()
+    reasons = []
     for verb, (weight, words) in evidence.items():
         if words:
             doubt *= 1 - weight

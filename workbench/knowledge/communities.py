@@ -50,7 +50,7 @@ def write(
         if home[a] == home[b]:
             inner[a] += weight
             inner[b] += weight
-    communities = list[Community]()
+    communities = []
     for group in groups:
         members = sorted(group, key=lambda i: (-round(inner[i], 6), i))
         documents = [by_id[i] for i in members if by_id[i]["doc_id"]]

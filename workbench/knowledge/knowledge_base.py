@@ -333,8 +333,8 @@ class CorpusKnowledge:
         return [row[0] for row in rows]
 
     def _where(self, conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
-        tests = list[str]()
-        parameters = list[Any]()
+        tests = []
+        parameters = []
         fields = self._view.fields
         for condition in conditions:
             field = fields.get(condition["field"])

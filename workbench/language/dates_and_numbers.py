@@ -75,7 +75,7 @@ class Draft:
     def replace(self, edits: Iterable[tuple[int, int, Any]]) -> None:
         """Replace spans, in their order, by texts or by the signs of values; None leaves them."""
         pieces: list[str] = []
-        places: list[int] = []
+        places = []
         at = 0
         for start, end, new in edits:
             if new is None or len(self.values) == _MOST_VALUES:

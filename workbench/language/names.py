@@ -28,7 +28,7 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
     ['Lao She']
     """
     quotes = [match.span() for match in QUOTED.finditer(text)]
-    names: list[NameRead] = []
+    names = []
     for base in bases:
         linked = (_linked(text, mention, base, quotes) for mention in base.link(text))
         names += [name for name in linked if name]
@@ -123,7 +123,7 @@ def _unknown(
 ) -> list[NameRead]:
     """Return names that no base has: quoted titles, capitalised names, owners of a field; no languages and units."""
     shouted = text.upper() == text and not CJK.search(text)
-    spans = list[tuple[int, int]]()
+    spans = []
     at = 0
     # each sentence begins with a capital, which makes no name
     for sentence in [] if shouted else sentences(text):

@@ -333,7 +333,7 @@ class _Reader:
     def _table(self, nouns: dict[str, str], taken: Sequence[Any]) -> Condition | None:
         """Return the condition on the one table that a noun calls; of none that is refused or has all documents."""
         taken = [*taken, *((end, until) for _, end, until in self._negations())]
-        tables: dict[str, str] = {}
+        tables = {}
         for word, table in nouns.items():
             if table and any(not meets(span, taken) for span in word_spans(word, self.plain)):
                 tables[word.rstrip("s")] = table
@@ -506,12 +506,12 @@ class _Reader:
 
     def _apply_names(self) -> None:
         """Apply the names that a field holds: of several fields the one that is called next to it, else the usual."""
-        names = list[NameRead]()
-        applied = list[tuple[Field, At, str]]()
+        names = []
+        applied = []
         for name in self.names:
             span = at(name)
             called = self.nearest(name, "name")
-            holders = list[tuple[int, str, Field]]()
+            holders = []
             for field in (*self.of_type("name"), *self.of_type("category")):
                 count = len(
                     self.select([Condition(field=field["name"], op="eq", value=name["name"])])

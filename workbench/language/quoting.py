@@ -135,7 +135,7 @@ def split_sentences(results: Evidence) -> list[Sentence]:
     [('What do they do?', 'They grind.')]
     """
     chosen = []
-    seen = set[tuple[str, str]]()
+    seen = set()
     for n, result in enumerate(results, 1):
         metadata = result["metadata"]
         doc_id = str(metadata.get("doc_id") or result["result_id"])
@@ -412,7 +412,7 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
     (('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C'))
     """
     heading = ""
-    pieces = list[tuple[str, str]]()
+    pieces = []
     for block in blocks(text):
         if block.kind == "heading":
             heading = bare(block.text)

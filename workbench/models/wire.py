@@ -284,7 +284,7 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     >>> redact("Bearer a b/c and a%20b%2fc and a+b%2Fc", ["a b/c"]), redact("abcdef", ["abc", "abcdef"])
     ('Bearer (key) and (key) and (key)', '(key)')
     """
-    forms = set[str]()
+    forms = set()
     for secret in secrets:
         if secret and secret != KEYLESS:
             forms |= {secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1]}

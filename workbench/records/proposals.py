@@ -152,7 +152,7 @@ def differing(before: Data, now: Data, required: Iterable[str] = ()) -> Json:
     >>> differing(before, {"query": "a", "thresholds": {"min_evidence": 3, "min_top_score": 0.5}})
     {'thresholds': {'min_evidence': 3}}
     """
-    changed: Json = {}
+    changed = {}
     for name, value in now.items():
         old = before.get(name)
         if value is None or value == old:

@@ -379,8 +379,8 @@ def places(effects: Iterable[Effect]) -> dict[str, Effect]:
     asked belongs to the call of the tool that asked it.
     """
     numbers = Counter[str]()
-    at = dict[str, str]()
-    by_place: dict[str, Effect] = {}
+    at = {}
+    by_place = {}
     for effect in effects:
         if effect.kind == "tool":
             by_place[f"{effect.at}/{effect.value['record']['attempt']}"] = effect
@@ -490,7 +490,7 @@ def answered(
         for effect in reversed(calls.values())
     }
     upstream = dict[str, str]()
-    ends = dict[str, str]()
+    ends = {}
     for step_id in plan.topological_order():
         step = plan.step(step_id)
         keys = []

@@ -106,7 +106,7 @@ def _folded(
     union = _union(spans)
     starts = [union[0][0]]
     offsets = [0.0]
-    gaps = list[Bar]()
+    gaps = []
 
     def at(moment: float) -> float:
         index = max(bisect_right(starts, moment) - 1, 0)

@@ -215,7 +215,7 @@ class Recording(StoredRun, Extended):
 
     def results_by_place(self) -> Json:
         """Return what can be put in place by hand, by its place: the output of a tool, the reply of a model."""
-        results: Json = {}
+        results = {}
         for place, effect in places(self.tape()).items():
             results[place] = effect.value
             if effect.kind == "tool":
@@ -319,7 +319,7 @@ def debug_events(run: Recording) -> list[Json]:
     """Return what is for no chat client: where it was routed, each step, what was merged, the log."""
     from workbench.graphs.merge import merged_events
 
-    events = list[Json]()
+    events = []
     state = run.state
     for event in run._store.events(run.run_id):
         events += event.get("debug", [])

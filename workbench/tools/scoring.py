@@ -400,7 +400,7 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
     hub = 60
     own = [p["chunk_id"] for p in knowledge.passages(doc_ids=question.subjects)]
     mentioned = _agreed((n.weight, sorted(n.chunk_ids)) for n in question.named)
-    votes: list[tuple[float, list[str]]] = []
+    votes = []
     for entity, _ in around(question, knowledge)[:limit]:
         at = knowledge.around("mentions", [entity["entity_id"]])
         if entity["doc_id"]:

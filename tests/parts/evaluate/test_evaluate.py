@@ -154,7 +154,7 @@ def test_who_is_named_is_preferred_and_pronouns_name_the_roles():
     for made, speakers in ((names, ("Ann", "Bo")), (roles, ("user", "assistant"))):
         for speaker in speakers:
             made.add(Turn(speaker, "1", "", speaker, "My bicycle is new."))
-    assert next(names.rank("What about Bo's bicycle?")).id == "Bo"
+    assert next(names.rank("What about Bo's bicycle?")) == "Bo"
     asked = ("What did I say about it?", "你推荐了什么？", "我说过什么，你说过什么？")
     assert [roles.signals(question)["who"].tolist() for question in asked] == [[1, 0], [0, 1], [0, 0]]
 
@@ -171,7 +171,7 @@ def test_a_day_or_a_month_that_is_asked_for_finds_its_session(question, session)
     for row in [row for row in rows(CORPORA / "turns.jsonl") if row["conv"] == "a"]:
         made.add(Turn(row["id"], row["session"], row["date"], row["speaker"], row["text"]))
     made.add(Turn("late", "a-3", "2024-04-20", "Tom", "I told you yesterday that the boat is sold."))
-    best = next(made.rank(question, today="2024-04-11")).id
+    best = next(made.rank(question, today="2024-04-11"))
     assert next(turn.session for turn in made.turns if turn.id == best) == session
 
 

@@ -255,7 +255,7 @@ class Matcher:
         """Return ``(key, units)`` of the names that begin at a unit of the text and run on unbroken, longest first."""
         key = parts[place].key
         last = place
-        names = list[tuple[str, int]]()
+        names = []
         while True:
             last += 1
             if key in self._keys:

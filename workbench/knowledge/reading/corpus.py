@@ -129,7 +129,7 @@ class Reading:
         )
 
     def __iter__(self) -> Iterator[Document]:
-        sources = set[str]()
+        sources = set()
         with documents.Reader() as reader:
             for path, name, why in self._files:
                 source = Path(
@@ -225,7 +225,7 @@ def chunks(text: str, limit: int, title: str = "") -> list[str]:
     >>> chunks("# Tea\n## Green\nIt is hot.\n- one\n- two", 100, "Tea")
     ['# Green\n\nIt is hot.\n\n- one\n- two']
     """
-    passages = list[str]()
+    passages = []
     body = ""
     for glue, piece, opening in _pieces(text, limit, fold(title)):
         if body and piece and len(body) + len(glue) + len(piece) <= limit:
@@ -669,8 +669,8 @@ def card(title: str, fields: Data) -> str:
     >>> card("Kruger", {"size": 19485, "notes": "Home to lions. Malaria is rare."})
     '- size: 19485\n\n# notes\n\nHome to lions. Malaria is rare.'
     """
-    lines = list[str]()
-    sections = list[str]()
+    lines = []
+    sections = []
     for name, value in _flat("", fields):
         if _PROSE.search(value):
             sections.append(f"# {name}\n\n{value}")

@@ -172,7 +172,7 @@ def _notebook(path: Path) -> Json:
     """Read the cells of a notebook; outputs are left out."""
     book = json.loads(path.read_bytes())
     about = book.get("metadata", {})
-    texts = list[str]()
+    texts = []
     language = about.get("language_info", {}).get("name", "")
     for cell in book["cells"]:
         source = "".join(cell["source"])

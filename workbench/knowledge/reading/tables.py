@@ -66,7 +66,7 @@ def sheet(
 
 def _rows(path: Path, delimiter: str) -> Iterator[Row]:
     """Yield the rows; behind a quote that is never closed each line is a row, and quotes mean nothing."""
-    faults = dict[int, str]()
+    faults = {}
 
     def text(begin: int) -> Iterator[str]:
         for number, line in lines(path):
@@ -134,7 +134,7 @@ def _filled(row: Sequence[str] | str) -> int:
 
 def _names(header: Sequence[str]) -> list[str]:
     """Return a name for each column, so that no two have the same."""
-    names = list[str]()
+    names = []
     for place, title in enumerate(header):
         name = title or (
             "name" if not place and not {"name", "title"} & set(header) else f"column {place + 1}"
@@ -238,7 +238,7 @@ def _record(
 
 def _people(cell: str, other_names: dict[str, list[str]]) -> Any:
     """Return the names of a cell, given name first; ``other_names`` gets how they are written."""
-    people = list[str]()
+    people = []
     for name in re.split(r"\s*[;；|、]\s*|\s+(?:&|and)\s+(?=[A-Z])", cell.strip(" ;；|、")):
         turned = _SURNAME_FIRST.fullmatch(name)
         people.append(f"{turned[2]} {turned[1]}" if turned else name)

@@ -138,8 +138,7 @@ class AgentPool:
 @property  # type: ignore[misc]
 def agents(wb: Any) -> AgentPool:
     """Return retrieve-only agents by worker name, made when first asked for."""
-    pool: AgentPool = vars(wb).setdefault("_agents", AgentPool(wb.ports, wb._work.loop.call))
-    return pool
+    return vars(wb).setdefault("_agents", AgentPool(wb.ports, wb._work.loop.call))
 
 
 # as a LangGraph graph, to stand as a node in any other

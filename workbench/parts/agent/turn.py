@@ -44,7 +44,7 @@ from workbench.models.chat import (
 )
 from workbench.models.thinking import split
 from workbench.plans import Plan, PlanStep, call_key, calls, fresh_id, last_records
-from workbench.ports import Bases, Context, Tool, ToolLog
+from workbench.ports import Bases, Context, Tool
 from workbench.records.prompts import fenced
 from workbench.state import Data, Json, Reflection, RetrievalState
 from workbench.text import clean, detect_language, without_secrets
@@ -73,17 +73,13 @@ class Thought(BaseModel):
     """What is known, what is missing, what to try"""
 
 
-def _think(thought: Thought, knowledge: object, log: ToolLog) -> Json:
-    return {}
-
-
 THINK = FunctionTool(
     name="think",
     planned=False,
     description="Write down a thought before the next calls; it searches nothing.",
     input_schema=Thought,
     output_schema=ToolOutput,
-    function=_think,
+    function=lambda thought, knowledge, log: {},
 )
 
 
@@ -209,7 +205,7 @@ async def _taken_by_all(
         plan.metadata,
         *(reflection["signals"] for reflection in state.get("reflections", [])),
     ]
-    before: Data = notes[-1].get(PARTS, {})
+    before = notes[-1].get(PARTS, {})
 
     async def take(number: int, aspect: str) -> tuple[Taken | None, list[str]]:
         if before.get(aspect, {}).get("done"):
@@ -295,7 +291,7 @@ def _taken(
     """Return the calls that can run as steps, and why the others cannot."""
     done = calls(plan, state.get("records", []))
     steps = list[PlanStep]()
-    faults = list[tuple[Json, str]]()
+    faults = []
     for call in turn.calls:
         step = _step(call, plan.adding(*steps), context)
         problems = [
@@ -365,7 +361,7 @@ def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: P
             for step in plan.steps
             if step.step_id in last and last[step.step_id]["iteration"] == turn
         ]
-        notes: Data = notes_by_turn[turn - 1] if turn <= len(notes_by_turn) else {}
+        notes = notes_by_turn[turn - 1] if turn <= len(notes_by_turn) else {}
         faults = [(call, why) for call, why in notes.get("faults", [])]
         results = [_result(state, context, last[step.step_id], shown) for step in steps]
         if steps or faults:
@@ -505,7 +501,7 @@ def _form(tools: Mapping[str, Tool], inputs: Mapping[str, type[BaseModel]]) -> t
     union: Any = called[0]
     for each in called[1:]:
         union |= each
-    call_list: Any = list[union]
+    call_list = list[union]
     return create_model(
         "AgentTurn",
         __base__=ModelForm,

@@ -207,7 +207,7 @@ class Walk:
         same_title = 0.15
         order = by_score(self.score)[: 2 * limit]
         articles = Counter[str]()
-        worth = dict[str, float]()
+        worth = {}
         self.read(order)
         for i in order:
             title = self.titles[i].lower()
@@ -267,7 +267,7 @@ class Walk:
 
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
         """Return the steps that lead to a passage, the first one first."""
-        way = list[tuple[str, Step]]()
+        way = []
         seen = {chunk_id}
         while (
             step := self.steps.get(chunk_id) or self.ways.get(chunk_id)

@@ -10,7 +10,7 @@ Its probability: the highest probability of all searches that found the passage.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import cast
 
 from pydantic import Field
 
@@ -51,8 +51,8 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
         tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog
     ) -> DeepResearchOutput:
         results = dict[str, RetrievalResult]()
-        seen = set[str]()
-        thoughts = list[Json]()
+        seen = set()
+        thoughts = []
         stopped = ""
         tool = hybrid.TOOL
         query = tool_input.query
@@ -64,9 +64,9 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
                 f"search {number}: {query[:longest_query]}", tool=tool.name, query=query
             ) as detail:
                 # each search is a thread of its own, so that a cancelled step begins no other one
-                request: Any = tool.input_schema(query=query, top_k=tool_input.top_k)
+                request = tool.input_schema(query=query, top_k=tool_input.top_k)
                 output = await tool(request, knowledge, StepLog())
-                hits: list[RetrievalResult] = output.model_dump()["results"]
+                hits = output.model_dump()["results"]
                 detail |= {"hits": len(hits), "evidence": evidence.titles(hits[:most_front])}
             # each piece once, with its highest score and the search that had it first
             for result in hits:
@@ -77,7 +77,7 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
                 results[result["result_id"]] = cast(
                     RetrievalResult, {**result, "score": score, "metadata": metadata}
                 )
-            front: list[Any] = evidence.ranked(results.values(), most_front)
+            front = evidence.ranked(results.values(), most_front)
             new = [result["source_id"] for result in front if result["result_id"] not in seen]
             seen |= {result["result_id"] for result in front}
             # How many of their titles are followed.

@@ -40,7 +40,7 @@ def merge_signals(results_by_step: ResultsByStep) -> dict[Identity, dict[str, fl
     ``first``: whether a search put it first.
     """
     evidence: dict[str, dict[Identity, float]] = {SEARCH: {}, CHAIN: {}}
-    first = set[Identity]()
+    first = set()
     led = False
     for results in results_by_step.values():
         for place, result in enumerate(results):

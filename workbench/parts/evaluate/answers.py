@@ -36,7 +36,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pydantic import BaseModel, Field
 
@@ -50,12 +50,10 @@ from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
 from workbench.records.prompts import LANGUAGES, fenced
+from workbench.session import Workbench
 from workbench.state import Data, Json
 from workbench.text import CJK, fold, sentences, unmarked
 from workbench.tools.evidence import chunk
-
-if TYPE_CHECKING:
-    from workbench.session import Workbench
 
 AS_SET = "as set"
 RULES = "rules"
@@ -433,7 +431,7 @@ def judged(
     """
     by_judge = [wb.call(grades(context, answers)) for context in panel.values()]
     votes = list(zip(*by_judge, strict=True))
-    figures: Json = {
+    figures = {
         "judges": ", ".join(panel),
         "refused": sum(vote is None for group in votes for vote in group),
     }

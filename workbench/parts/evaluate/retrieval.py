@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -36,13 +36,10 @@ from workbench.parts.evaluate.measures import (
 )
 from workbench.parts.evaluate.questions import Row, choose, distinct, gold_ids, read_rows
 from workbench.ports import Context, KnowledgeBase
+from workbench.session import Workbench
 from workbench.state import Data, Json
 from workbench.tools.scoring import rrf
 from workbench.tools.tool import StepLog, read_input
-
-if TYPE_CHECKING:
-    from workbench.session import Workbench
-
 
 # --- Rankings: the order in which the ids of documents first appear among what was found, never cut ---
 
@@ -56,6 +53,8 @@ class RankResult(NamedTuple):
         steps: how many steps ran.
         passes: how often the evidence was judged.
         quality: how well the first pass covers the question; None without a judgement.
+        seconds: that it took.
+        failure: why nothing was found.
     """
 
     documents: list[str]
@@ -63,6 +62,8 @@ class RankResult(NamedTuple):
     steps: int = 1
     passes: int = 1
     quality: float | None = None
+    seconds: float = 0.0
+    failure: str = ""
 
 
 Ranker = Callable[[str, KnowledgeBase], Awaitable[RankResult]]
@@ -185,15 +186,6 @@ def _result(results: Sequence[Data], steps: int = 1, passes: int = 1) -> RankRes
 # --- Their table ---
 
 
-@dataclass
-class Measured:
-    """The findings of one tool for each question, by its id, with the seconds they took; and its failures."""
-
-    found: dict[str, RankResult] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-
-
 class QuestionSet:
     """Questions with the ids of their gold documents, over a knowledge base.
 
@@ -221,26 +213,25 @@ class QuestionSet:
             )
         knowledge.warm()
 
-    async def ask(self, name: str, rank: Ranker, progress: Progress | None = None) -> Measured:
-        """Ask every question; a tool that fails has no results, and its failure is listed."""
-        measured = Measured()
+    async def ask(
+        self, name: str, rank: Ranker, progress: Progress | None
+    ) -> dict[str, RankResult]:
+        """Ask every question, and return what was found by its id; of a tool that fails, why."""
+        results = {}
         for number, row in enumerate(self.rows, start=1):
             started = time.perf_counter()
             try:
                 result = await rank(row["question"], self._knowledge)
             except Exception as error:  # a tool may raise anything, which the table lists
-                result = RankResult([])
-                measured.failures.append(f"{row['id']}: {type(error).__name__}: {error}")
-            measured.found[row["id"]] = result
-            measured.seconds.append(time.perf_counter() - started)
+                result = RankResult([], failure=f"{row['id']}: {type(error).__name__}: {error}")
+            results[row["id"]] = result._replace(seconds=time.perf_counter() - started)
             if progress:
                 progress(name, number, len(self.rows))
-        return measured
+        return results
 
-    def details(self, name: str, measured: Measured) -> Json:
+    def details(self, name: str, results: Mapping[str, RankResult]) -> Json:
         """Return what a tool's line has besides its scores."""
-        results = measured.found
-        line: Json = {"ms": milliseconds(measured.seconds)}
+        line: Json = {"ms": milliseconds([f.seconds for f in results.values()])}
         claims = [
             [(p, doc in self.gold[i]) for doc, p in f.scores]
             for i, f in results.items()
@@ -255,8 +246,8 @@ class QuestionSet:
                 for key in ("steps", "passes")
             }
             line["judged"] = self._judged(results)
-        if measured.failures:
-            line |= {"failed": len(measured.failures), "failures": measured.failures[:3]}
+        if failures := [f.failure for f in results.values() if f.failure]:
+            line |= {"failed": len(failures), "failures": failures[:3]}
         return line
 
     def _judged(self, results: Mapping[str, RankResult]) -> Json:
@@ -331,7 +322,7 @@ def eval_retrieval(
         question_set.rows,
         {
             name: score_rankings(
-                question_set.gold, {i: f.documents for i, f in results.found.items()}, cuts
+                question_set.gold, {i: f.documents for i, f in results.items()}, cuts
             )
             for name, results in measured.items()
         },
@@ -350,7 +341,7 @@ def _rankers(
     wb: Workbench, tools: Sequence[Any], parts: Sequence[str], context: Context
 ) -> dict[str, Ranker]:
     """Return what ranks by each name: the tools, each agent without each part, and the baselines."""
-    rankers: dict[str, Ranker] = {}
+    rankers = {}
     for tool in tools:
         if not isinstance(tool, str) or ":" in tool:
             agent = wb.record(tool) if isinstance(tool, str) else tool

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +21,12 @@ from workbench.errors import RunError
 from workbench.models.chat import IN_WORDS, Limits, call_model, reply_text
 from workbench.parts.evaluate.answers import grades, judged_texts, normal
 from workbench.records.tape import places
+from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.text import clean, unmarked
 
 if TYPE_CHECKING:
     import pandas
-
-    from workbench.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def _judged(wb: Any, judge: str, runs: Sequence[Run]) -> list[tuple[bool, bool]]
     ports = wb.ports(judge)
     if "judge" not in ports.models:
         raise RunError("There is no model that judges. Set WORKBENCH_MODELS__JUDGE.")
-    texts: list[Mapping[str, str]] = [
+    texts = [
         judged_texts({"question": run.query}, [], run, wb.settings.merge_max_characters)
         for run in runs
     ]

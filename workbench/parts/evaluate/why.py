@@ -20,12 +20,6 @@ NOT_IN_CORPUS, DECIDED, NOT_FOUND, CUT, BEYOND, NOT_USED, USED = STAGES = (
     "used, and the answer is wrong",
 )
 """Where a document was lost, in the order of a run."""
-LIMITS: dict[str, tuple[str, ...]] = {
-    NOT_FOUND: ("step_top_k", "max_iterations"),
-    CUT: ("merge_max_results",),
-    BEYOND: ("merge_max_characters",),
-}
-"""Settings that let a document pass where it was lost, if they are wider."""
 
 
 Check = Callable[[Any], bool]
@@ -77,19 +71,21 @@ def find_mend(
         fork = run.fork(**edits)
         if is_right(fork):
             return change, fork.run_id
-    widest = {
-        "step_top_k": 400,
-        "max_iterations": 6,
-        "merge_max_results": 400,
-        "merge_max_characters": 80_000,
+    # Settings that let a document pass where it was lost, if they are wider, and how wide they may be.
+    limits_at = {
+        NOT_FOUND: {"step_top_k": 400, "max_iterations": 6},
+        CUT: {"merge_max_results": 400},
+        BEYOND: {"merge_max_characters": 80_000},
     }
     settings: Json = {}
     set_here = run._workspace.settings.model_dump() | run.options.get("settings", {})
     while limits := [
-        name for name in LIMITS.get(loss.stage, ()) if settings.get(name, 0) < widest[name]
+        (name, widest)
+        for name, widest in limits_at.get(loss.stage, {}).items()
+        if settings.get(name, 0) < widest
     ]:
-        name = limits[0]
-        settings[name] = min(2 * settings.get(name, set_here[name]), widest[name])
+        name, widest = limits[0]
+        settings[name] = min(2 * settings.get(name, set_here[name]), widest)
         fork = run.fork(settings=settings)
         if is_right(fork):
             return _needed(run, settings, fork, is_right)

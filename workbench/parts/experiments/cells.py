@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import workbench
 from workbench.errors import WorkbenchError
@@ -25,12 +25,10 @@ from workbench.parts.experiments.store import ExperimentStore
 from workbench.records.sqlite import Tables
 from workbench.records.tape import digest
 from workbench.runs.asking import RunOptions
+from workbench.session import Workbench
 from workbench.settings import all_settings, model_objects
 from workbench.state import Json
 from workbench.tools.registry import BUILT_IN
-
-if TYPE_CHECKING:
-    from workbench.session import Workbench
 
 _SET_ON_A_FORK = {"settings", "thresholds", "reviewer", "decisions", "review"}
 """What a run may have otherwise than the one from whose tape it is made."""

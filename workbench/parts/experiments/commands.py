@@ -152,4 +152,4 @@ def stop(page: Page, name: str) -> None:
 
 def _table(done: Experiment, measure: str = "") -> str:
     table = done.to_frame() if done.spec.notebook else done.compare(measure)
-    return str(table.dropna(axis=1, how="all").astype(object).fillna("").to_string())
+    return table.dropna(axis=1, how="all").astype(object).fillna("").to_string()

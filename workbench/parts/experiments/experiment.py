@@ -30,15 +30,13 @@ from workbench.parts.experiments.store import ACTS, ExperimentStore, names
 from workbench.records.spending import spent
 from workbench.records.sqlite import Tables
 from workbench.records.tape import canonical
+from workbench.runs.run import Run
+from workbench.session import Workbench
 from workbench.state import Json
 from workbench.widgets.display import in_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from workbench.parts.experiments.live import Live
-    from workbench.runs.run import Run
-    from workbench.session import Workbench
 
 Progress = Callable[[str, int, int], None]
 
@@ -420,7 +418,7 @@ class Experiment(Results):
         values = dict(values or {})
         if act not in ACTS:
             raise WorkbenchError(f"No act {act!r}. Known: {', '.join(ACTS)}.")
-        chosen: Json = {}
+        chosen = {}
         if act in ("drop", "take", "clone", "change"):
             if configuration not in range(len(variants)):
                 hint = f"Known: 0 to {len(variants) - 1}, as `compare` lists them."

@@ -26,7 +26,7 @@ def quality_and_cost(table: DataFrame, _: object, measure: str, title: str) -> P
     scored = table.dropna(subset=[measure])
     by_time = scored.sort_values(["seconds", measure], ascending=[True, False])
     front = by_time[by_time[measure] > by_time[measure].cummax().shift(fill_value=-1)]
-    bars: Json = {}
+    bars = {}
     if "high" in scored:
         above = scored["high"] - scored["difference"]
         below = scored["difference"] - scored["low"]
@@ -43,7 +43,7 @@ def quality_and_cost(table: DataFrame, _: object, measure: str, title: str) -> P
 
 def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
     """Draw each configuration as a line through its parameters, its seconds and its figure."""
-    dimensions: list[Json] = []
+    dimensions = []
     for name, texts in DataFrame(variants).astype(str).items():
         values, levels = factorize(texts)
         dimensions.append(

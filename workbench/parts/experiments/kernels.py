@@ -133,7 +133,7 @@ def serve() -> None:
     gc.freeze()  # what all kernels share is not looked through again in each
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries the children
     answers = os.dup(1)
-    children = list[int]()
+    children = []
     os.dup2(2, 1)  # a kernel that prints before its start must not answer for the server
     for line in sys.stdin:
         command, cwd, environment = json.loads(line)

@@ -266,7 +266,7 @@ def read_notebook(path: str | Path) -> Any:
 
 def _row(path: str) -> Json:
     read = read_notebook(path)
-    values: Json = {"notebook": path}
+    values = {"notebook": path}
     for cell in read.cells:
         if {"parameters", "injected-parameters"} & set(cell.metadata.get("tags", [])):
             values |= {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas
 from scipy.stats import binomtest
@@ -14,11 +14,9 @@ from workbench.errors import RunError
 from workbench.graphs.reviewers import Reviewer
 from workbench.parts.experiments.reviewers import margin
 from workbench.parts.experiments.what_if import what_if
+from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.views.render import FrameList
-
-if TYPE_CHECKING:
-    from workbench.runs.run import Run
 
 NOT_PERSONS = frozenset({"rules", "recording", "threshold", "model"})
 """Who answers when no person does."""

@@ -16,11 +16,11 @@ from workbench.parts.experiments.cells import Cells
 from workbench.parts.experiments.statistics import Difference
 from workbench.records.tape import digest
 from workbench.records.writing import write_file
+from workbench.runs.run import Run
 from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.parts.experiments.people import Pauses
-    from workbench.runs.run import Run
     from workbench.views.figures.picture import Picture
 
 _PAGE = Path(__file__).with_name("page.html")
@@ -92,9 +92,7 @@ class Results(Cells):
         """Return the scores of finished cells, a row for each question and a column for each configuration."""
         rows = self._store.values(measure or self.spec.measure)
         frame = pandas.DataFrame(rows, columns=["configuration", "question", "value"])
-        values: Any = (
-            frame.groupby(["question", "configuration"])["value"].agg(over_repeats).unstack()
-        )
+        values = frame.groupby(["question", "configuration"])["value"].agg(over_repeats).unstack()
         return (
             values.reindex(list(self.by_id), columns=range(len(self.variants)))
             .astype(float)
@@ -348,7 +346,7 @@ class Results(Cells):
 
 
 def _is_right(question: Json, measure: str, run: Run) -> bool:
-    return bool(run.status == "done" and score(question, run).get(measure, 0.0) >= 1)
+    return run.status == "done" and score(question, run).get(measure, 0.0) >= 1
 
 
 def _gold(question: Json) -> list[str]:

@@ -279,7 +279,7 @@ def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
 
 def _place(fault: Any, value: Any) -> Place:
     """Return the key of a fault; pydantic names the alternatives of a type in it too."""
-    place = list[Any]()
+    place = []
     for name in fault["loc"]:
         with suppress(LookupError, TypeError):
             value = value[name]

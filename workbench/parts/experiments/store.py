@@ -13,7 +13,6 @@ from workbench.extensions import Service
 from workbench.records.sqlite import Tables
 from workbench.state import Json
 
-VERSION = 2
 ACTS = ("pause", "resume", "drop", "take", "add", "clone", "change")
 """Acts by which an experiment is changed while it runs; ``take`` runs what was dropped after all."""
 _SCHEMA = """
@@ -243,7 +242,7 @@ class Stored(Service):
     @cached_property
     def tables(self) -> Tables:
         """Return the file."""
-        return Tables(self._wb.path / "experiments.db", _SCHEMA, VERSION)
+        return Tables(self._wb.path / "experiments.db", _SCHEMA, version=2)
 
     def close(self) -> None:
         """Close the file, if it was opened."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from workbench.errors import RunError
-from workbench.graphs.merge import PLACES, distinct
+from workbench.graphs.merge import distinct, first_documents
 from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import is_idle
 from workbench.records.tape import begun
 from workbench.runs.recording import Recording, live_steps, recorded
+from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
 from workbench.views.render import FrameList
-
-if TYPE_CHECKING:
-    from workbench.runs.run import Run
 
 
 class Point(TypedDict):
@@ -111,7 +109,7 @@ def _iteration(decision: Data, run: Recording) -> int:
 
 def _otherwise(run: Recording, earlier: Sequence[Data], visit: Data) -> Json | None:
     """Return the edits of the fork that decides otherwise here; None where the rules know nothing more to do."""
-    answers: list[Data] = []
+    answers = []
     for before in earlier:
         answers += [
             *before["before"],
@@ -163,7 +161,7 @@ def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[
         for e in after.tape()
         if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")
     ]
-    recalls = [len(gold & {*_first(each)}) / len(gold) for each in (before, after) if gold]
+    recalls = [len(gold & _first(each)) / len(gold) for each in (before, after) if gold]
     return Point(
         iteration=visit["reflection"]["current_iteration"],
         recorded="go_on" if visit["went_on"] else "stop",
@@ -178,12 +176,10 @@ def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[
     )
 
 
-def _first(run: Recording) -> list[str]:
-    """Return the first five documents of the evidence."""
-    documents = [
-        str(piece["metadata"].get("doc_id") or piece["source_id"]) for piece in run.evidence
-    ]
-    return list(dict.fromkeys(documents))[:PLACES]
+def _first(run: Recording) -> set[str]:
+    """Return the first documents of the evidence."""
+    first = first_documents(run.evidence)
+    return {piece["metadata"].get("doc_id") or piece["source_id"] for piece in first}
 
 
 def _pieces(run: Recording) -> dict[str, str]:

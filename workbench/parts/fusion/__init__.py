@@ -9,6 +9,6 @@ PART = Part(
     tools={"fusion_search": "search:TOOL"},
     commands={"fusion": "commands:fusion", "canvas": "commands:canvas"},
     readers={".canvas": "canvas:read"},
-    workbench={"fusion": "run:fusion", "canvas": "canvases:canvas"},
-    run={"fusion": "run:outcome"},
+    workbench={"fusion": "search:fusion", "canvas": "canvases:canvas"},
+    run={"fusion": "search:outcome"},
 )

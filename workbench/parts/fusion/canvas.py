@@ -427,7 +427,7 @@ def _parents(nodes: Sequence[Data]) -> dict[str, str]:
     left, top, right, low = (
         np.array([_box(node) for node in groups], dtype=float).reshape(-1, 4).T
     )
-    parents = dict[str, str]()
+    parents = {}
     for node in nodes:
         a, b, c, d = _box(node)
         larger = place.get(node["id"], 0)  # a group is not inside a smaller one

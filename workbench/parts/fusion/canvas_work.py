@@ -1,4 +1,4 @@
-"""Five operations on nodes of a canvas, from its edges and groups and from what a knowledge base says of them.
+"""Five operations on nodes of a canvas: what each asks a knowledge base, and what it makes of edges, groups and base.
 
 ``decomposition`` asks what a node presupposes and consists of; ``scoring`` what an answer covers and misses;
 ``explanation`` asks the base, as any question is asked; ``verification`` holds each sentence against the base;
@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
+from workbench.errors import WorkbenchError, shown
 from workbench.graphs.generate import verdicts_by_model
 from workbench.language import support
 from workbench.parts.fusion.canvas import CanvasError, is_name, title_and_text
-from workbench.parts.fusion.canvas_question import without_edges
-from workbench.ports import KnowledgeBase, Passage
+from workbench.ports import KnowledgeBase, KnowledgeBases, Passage
 from workbench.state import Data
-from workbench.text import clean, sentences
+from workbench.text import clean, detect_language, sentences
 from workbench.tools import hybrid
 from workbench.tools.scoring import Question
 from workbench.tools.tool import StepLog
@@ -30,6 +31,7 @@ from workbench.views.markup import cut
 
 if TYPE_CHECKING:
     from workbench.parts.fusion.canvases import CanvasFile
+
 
 _ANSWER = re.compile(r"\banswer|回答|答案", re.I)
 _NEEDS = re.compile(
@@ -138,7 +140,7 @@ class Desk:
         log = StepLog()
         question = Question.read(query, self.base)
         hits = hybrid.from_texts(question, 20, log)
-        usable = dict[str, tuple[Passage, str]]()
+        usable = {}
         for passage, _ in hybrid.fuse(question, hits, 20, log):
             node = self.node_for(passage)
             if node and (
@@ -298,7 +300,7 @@ def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str
 def verification(desk: Desk, target: str) -> Entry:
     """Hold each sentence of a node against the best passage of the others; a model says whether that supports it."""
     subject = desk.title(next((start for start, end in desk.answered if end == target), target))
-    points = list[Point]()
+    points = []
     for sentence in desk.statements(target):
         sources = desk.sources(f"{subject}: {sentence}", target)
         texts = [(passage["title"], text) for passage, text in sources]
@@ -312,7 +314,7 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
 
     By the verdicts of a model where it judges, else by the share of the words that were found.
     """
-    ranked = list[tuple[tuple[bool, float], Entry]]()
+    ranked = []
     for entry in (verification(desk, node) for node in targets):
         rows = entry["rows"]
         share = sum(row["share"] for row in rows) / max(1, len(rows))
@@ -392,3 +394,93 @@ def _fitting(desk: Desk, operation: str, group: str = "") -> list[str]:
     if operation == "scoring" and answers:
         return answers
     return [i for i in texts if i not in desk.answers]
+
+
+# --- The question of a canvas that stands in a base, of which no file is read: a client that names a path opens nothing
+
+Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
+
+
+def known_operation(name: Any) -> Operation:
+    """Return the operation of that name.
+
+    Raises:
+        CanvasError: there is none; lists those that there are.
+    """
+    if name not in _WORK:
+        raise CanvasError(f"There is no operation {shown(name)}. Known: {', '.join(_WORK)}.")
+    return name
+
+
+def question_nodes(base: KnowledgeBase, canvas: str) -> dict[str, str]:
+    """Return the document of each node of the canvas; {} where the base does not hold it."""
+    name = f"{PurePath(canvas.replace(chr(92), '/')).name}#"
+    parts = ((doc_id, *doc_id.partition(name)) for doc_id in base.select())
+    return {
+        node: doc_id
+        for doc_id, folder, mark, node in parts
+        if mark and (not folder or folder.endswith("/"))
+    }
+
+
+def choose_base(bases: KnowledgeBases, canvas: str, names: Iterable[str]) -> str:
+    """Return the first base, of these or of all, that holds the canvas.
+
+    Raises:
+        WorkbenchError: none does; it says how to add it.
+    """
+    candidates = list(names) or bases.names()
+    for name in candidates:
+        if question_nodes(bases.get(name), canvas):
+            return name
+    raise WorkbenchError(
+        f"No canvas {shown(canvas)} in {', '.join(candidates) or 'any knowledge base'}. "
+        f"Bring it in: wb.add_knowledge('NAME', [{shown(canvas)}])."
+    )
+
+
+def read_question(
+    base: KnowledgeBase, canvas: str, operation: str, targets: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return what the operation asks about these nodes, or about the canvas, and the names that it is about.
+
+    Scoring and verification ask for the texts of the nodes, the others for their titles; a node that is a question
+    asks itself.
+
+    Raises:
+        WorkbenchError: there is no such node; it lists some.
+    """
+    nodes = question_nodes(base, canvas)
+    if missing := [target for target in targets if target not in nodes]:
+        hint = f"{', '.join(list(nodes)[:10])}{', ...' if len(nodes) > 10 else ''}"
+        raise WorkbenchError(
+            f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {hint}."
+        )
+    titles = list[str]()
+    texts = []
+    for doc_id in (nodes[target] for target in targets):
+        passages = base.passages(doc_ids=[doc_id])
+        relations = base.around("relations", [f"doc:{doc_id}"])
+        text = without_edges(base, doc_id, " ".join(passage["text"] for passage in passages))
+        # Characters of a node's text in a question.
+        texts.append(" ".join(text.split())[:400])
+        ends = [end for relation in relations for end in (relation["source"], relation["target"])]
+        entities = [base.entity(end) for end in ends if end != f"doc:{doc_id}"]
+        neighbours = [
+            entity["name"] for entity in entities if entity and entity["doc_id"] in nodes.values()
+        ]
+        title = passages[0]["title"]
+        titles += [title] if is_name(title) else filter(is_name, neighbours)
+    labels = Labels(detect_language(" ".join(texts) or canvas))
+    questions = [text for text in texts if text.endswith(("?", "？"))]
+    if questions or (texts and operation in ("scoring", "verification")):
+        return " ".join(questions or texts), titles
+    title = labels("comma").join(dict.fromkeys(titles)) or PurePath(canvas).stem
+    return labels(f"canvas_asks_{operation}", title=title), titles
+
+
+def without_edges(base: KnowledgeBase, doc_id: str, text: str) -> str:
+    """Return the text of a node without its edges, which are no sentences of it."""
+    for relation in base.around("relations", [f"doc:{doc_id}"]):
+        text = text.replace(f"{relation['sentence']}.", "")
+    return text

@@ -17,8 +17,7 @@ from uuid import uuid4
 from workbench.errors import UnknownKnowledge, shown
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.canvas import SUFFIX, Canvas, CanvasError, node_text
-from workbench.parts.fusion.canvas_question import known_operation
-from workbench.parts.fusion.canvas_work import Desk, Entry, work, worth
+from workbench.parts.fusion.canvas_work import Desk, Entry, known_operation, work, worth
 from workbench.parts.fusion.drawing import beside, canvas_blocks, work_blocks
 from workbench.records.writing import write_file
 from workbench.state import Data, Json
@@ -155,8 +154,8 @@ class Worked(Shown):
             1 + max(map(int, re.findall(r'"wb-\w+-(\d{1,9})"', canvas.raw)), default=0)
         )
         placed = dict(canvas.nodes)
-        nodes = list[Json]()
-        edges = list[Json]()
+        nodes = []
+        edges = []
 
         def connect(start: str, end: str, name: str) -> None:
             edge = {"id": f"wb-edge-{next(numbers)}", "fromNode": start, "toNode": end}

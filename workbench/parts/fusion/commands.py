@@ -10,7 +10,6 @@ import click
 
 from workbench.cli.follow import carry
 from workbench.cli.page import Page, paged
-from workbench.parts.fusion.canvas_question import OPERATIONS
 
 
 @click.command()
@@ -39,8 +38,7 @@ def fusion(page: Page, nodes: str, **options: Any) -> int:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--operation",
-    type=click.Choice(OPERATIONS),
-    help="What to do; without it the canvas is only shown.",
+    help="What to do: decomposition, scoring, explanation, verification, review; by default the canvas is shown.",
 )
 @click.option(
     "--nodes", default="", metavar="ID,...", help="The nodes to work on; by default all that fit."

@@ -11,7 +11,6 @@ from typing import Any
 from markupsafe import Markup
 
 from workbench.parts.fusion.canvas import (
-    COLORS,
     Canvas,
     node_color,
     node_text,
@@ -29,13 +28,6 @@ _SCALE = 0.75
 """Pixels for a unit of the canvas where it is not fitted to a page."""
 Point = tuple[float, float]
 Route = tuple[Data, Sequence[Point]]
-_INK = dict(
-    zip(
-        COLORS.values(),
-        ["#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"],
-        strict=True,
-    )
-)  # readable on white and on black
 
 
 def drawn(canvas: Canvas, labels: Labels) -> Markup:
@@ -82,7 +74,7 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
         routes=routes,
         words=words,
         unit=unit,
-        ink=_ink,
+        color=node_color,
         parts=title_and_text,
         text=node_text,
     )
@@ -97,11 +89,6 @@ def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels, order: int =
 
 def _counted(canvas: Canvas, labels: Labels) -> str:
     return labels("canvas_told", n=len(canvas.nodes), m=len(canvas.edges), g=len(canvas.groups))
-
-
-def _ink(element: Data) -> str:
-    color = node_color(element)
-    return _INK.get(color) or color or "var(--wb-idle-fill)"
 
 
 def _words(
@@ -191,7 +178,7 @@ def _path(canvas: Canvas, node_id: str) -> str:
 def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iterator[Block]:
     """Yield what an operation found, node by node."""
     heads = columns(labels, "canvas_node", "canvas_what:status", "canvas_said", "canvas_because")
-    rows = list[Sequence[str]]()
+    rows = []
     for entry in entries:
         score = f" · {entry['score']:.0%}" if entry["score"] is not None else ""
         results = [
@@ -270,7 +257,7 @@ def ways(
 
     def ports(node: Data, side: Any) -> dict[int, Point]:
         """Return the places next to a node where edges leave it, and that point of its border; the best first."""
-        options = list[tuple[float, int, Point]]()
+        options = []
         for name in [side] if side in sides else sides:
             axis, end = sides[name]
             (at, size), (by, span) = _SPANS[axis], _SPANS[1 - axis]

@@ -38,7 +38,7 @@ from workbench.errors import ToolError, WorkbenchError, refusing, shown
 from workbench.events import progress
 from workbench.graphs.merge import first_documents
 from workbench.knowledge.dated import last_day
-from workbench.parts.fusion.canvas_question import (
+from workbench.parts.fusion.canvas_work import (
     Operation,
     choose_base,
     known_operation,
@@ -114,11 +114,10 @@ def _extend_log(old: list[Json], new: list[Json]) -> list[Json]:
 class FusionState(FusionInput, total=False):
     """The results of the nodes.
 
-    ``asked`` lists the queries, ``{"pass", "query"}``: a retry has ``wide``, the factor of its passages; until the
-    graph has ``ended`` that of the last pass is next.
-    ``graph_results`` and ``vector_results`` are ``{"source", "pass", "ask", "chunk_id", "score"}``, best first per
-    source, ``ask`` an index into ``asked``; a fact of Graphiti has a ``result`` and is not fused by rank.
-    ``fused_results`` are ``{"pass", "ask", "chunk_id", "score", "sources"}``; ``reranked_results`` is evidence.
+    ``asked`` lists the query of each pass; until the graph has ``ended`` the last one is next.
+    ``graph_results`` and ``vector_results`` are ``{"source", "pass", "chunk_id", "score"}``, best first per source; a
+    fact of Graphiti has a ``result`` and is not fused by rank.
+    ``fused_results`` are ``{"pass", "chunk_id", "score", "sources"}``; ``reranked_results`` is evidence.
     ``best`` is the best pass so far, which is returned; ``best_effort`` tells that its quality is too low as well.
     ``passes`` has ``pass``, ``asked``, ``quality_score`` and ``found`` of each; ``log`` one line per node that ran.
     """
@@ -129,7 +128,7 @@ class FusionState(FusionInput, total=False):
     reranked_results: list[Json]
     quality_score: float
     retry_count: int
-    asked: list[Json]
+    asked: list[str]
     ended: bool
     best: Json
     best_effort: bool
@@ -140,7 +139,8 @@ class FusionState(FusionInput, total=False):
 class Request(NamedTuple):
     """The question of a call and its base; ``names`` count as in the question.
 
-    ``own`` are the documents of nodes whose text is judged: no text is evidence for itself.
+    ``own`` are the documents of nodes whose text is judged: no text is evidence for itself. ``asked`` are the queries
+    of all passes so far, that of this one last.
     """
 
     base: KnowledgeBase
@@ -148,23 +148,35 @@ class Request(NamedTuple):
     query: str
     names: list[str]
     own: frozenset[str]
+    asked: list[str]
 
-    def question(self, ask: Data | None = None) -> Question:
-        """Return the question, or the query of a later pass, as the base reads it."""
-        if ask is None or ask["pass"] == 1:
-            return Question.read(self.query, self.base, self.names)
-        return Question.read(ask["query"], self.base)
+    @property
+    def number(self) -> int:
+        """Return the number of this pass, from 1."""
+        return len(self.asked)
+
+    @property
+    def pool(self) -> int:
+        """Return how many passages are looked at: twice as many in each pass."""
+        return max(LEAD, self.options.top_k) * 2 ** (self.number - 1)
+
+    def question(self) -> Question:
+        """Return the question as the base reads it."""
+        return Question.read(self.query, self.base, self.names)
+
+    def question_now(self) -> Question:
+        """Return what this pass asks: the question, or a wider query."""
+        return Question.read(self.asked[-1], self.base) if self.number > 1 else self.question()
 
 
 async def retrieve_graph(
     state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> Json:
     """Return passages by their place in the knowledge graph, and then facts of Graphiti where it is set."""
-    change = await asyncio.to_thread(
+    request, change = await asyncio.to_thread(
         _retrieve, hybrid.from_graph, "graph_results", state, config, runtime
     )
-    request = _read_request(state, config, runtime)
-    if not request.options.graphiti_endpoint or _number(state) > 1:
+    if not request.options.graphiti_endpoint or request.number > 1:
         return change
     try:
         facts = await _facts(
@@ -187,73 +199,61 @@ async def _facts(request: Request, settings: Settings) -> list[Json]:
         {"query": request.query, "top_k": top_k, "as_of": as_of}
     )
     output = cast(Any, await tool(tool_input, request.base, StepLog()))
-    place = {"source": "graphiti", "pass": 1, "ask": 0}
     return [
-        {**place, "chunk_id": fact["source_id"], "score": fact["score"], "result": fact}
+        {**_hit("graphiti", 1, fact["source_id"], fact["score"]), "result": fact}
         for fact in output.results
     ]
+
+
+def _hit(source: str, number: int, chunk_id: str, score: float) -> Json:
+    return {"source": source, "pass": number, "chunk_id": chunk_id, "score": score}
 
 
 async def retrieve_vectors(
     state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> Json:
     """Return passages by their words and by their meaning."""
-    return await asyncio.to_thread(
+    change = await asyncio.to_thread(
         _retrieve, hybrid.from_texts, "vector_results", state, config, runtime
     )
+    return change[1]
 
 
 def _retrieve(
     source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
-) -> Json:
-    """Return the hits of one source for the queries of this pass, after its earlier ones."""
+) -> tuple[Request, Json]:
+    """Return the request, and the hits of one source in this pass after its earlier ones."""
     request = _read_request(state, config, runtime)
-    log = StepLog(runtime.context.clock)
-    first = _number(state) == 1
-    hits = list[Json]() if first else list(cast(Any, state).get(key, []))
     with request.base.reading():
-        for number, ask in _now(state, request):
-            rankings = source(request.question(ask), _pool(ask, request.options), log)
-            hits += [
-                {
-                    "source": name,
-                    "pass": ask["pass"],
-                    "ask": number,
-                    "chunk_id": chunk_id,
-                    "score": score,
-                }
-                for name, ranking in rankings.items()
-                for chunk_id, score in ranking
-            ]
-    return {key: hits}
+        log = StepLog(runtime.context.clock)
+        rankings = source(request.question_now(), request.pool, log)
+    hits = list[Json]() if request.number == 1 else list(cast(Any, state).get(key, []))
+    hits += [
+        _hit(name, request.number, *hit) for name, ranking in rankings.items() for hit in ranking
+    ]
+    return request, {key: hits}
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
-    """Merge the passages of both sources into one ranking per query of this pass."""
+    """Merge the passages that both sources found in this pass into one ranking."""
     request = _read_request(state, config, runtime)
-    fused = list[Json]()
     strategy = request.options.fusion_strategy
+    hits = _hits(state, request.number)
+    if strategy == "cascade":  # the graph leads
+        hits = {"graph": hits["graph"], **hits}
     with request.base.reading():
-        for number, ask in _now(state, request):
-            hits = _hits(state, number)
-            if strategy == "cascade":  # the graph leads
-                hits = {"graph": hits["graph"], **hits}
-            ranking = hybrid.fuse(
-                request.question(ask),
-                hits,
-                _pool(ask, request.options),
-                StepLog(),
-                STRATEGIES[strategy],
-            )
-            ids = {
-                name: {chunk_id for chunk_id, _ in source_hits}
-                for name, source_hits in hits.items()
-            }
-            for passage, score in ranking:
-                chunk_id = passage["chunk_id"]
-                names = [name for name in ids if chunk_id in ids[name]]
-                place = {"pass": ask["pass"], "ask": number, "chunk_id": chunk_id}
-                fused.append({**place, "score": score, "sources": names})
+        question = request.question_now()
+        ranking = hybrid.fuse(question, hits, request.pool, StepLog(), STRATEGIES[strategy])
+    scores = {name: dict(source_hits) for name, source_hits in hits.items()}
+    fused = [
+        {
+            "pass": request.number,
+            "chunk_id": passage["chunk_id"],
+            "score": score,
+            "sources": [name for name in scores if passage["chunk_id"] in scores[name]],
+        }
+        for passage, score in ranking
+    ]
     return {"fused_results": fused}
 
 
@@ -261,53 +261,44 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     """Rerank the passages against the question, as evidence with calibrated scores, with the best pass so far."""
     request = _read_request(state, config, runtime)
     facts = [hit["result"] for hit in state.get("graph_results", []) if "result" in hit]
-    results: list[RetrievalResult] = (
-        facts if _number(state) == 1 else list(state["best"]["reranked_results"])
-    )
+    before = facts if request.number == 1 else state["best"]["reranked_results"]
+    ids = [hit["chunk_id"] for hit in state["fused_results"]]
+    ids = [i for i in ids if evidence.document_id(i) not in request.own]
+    hits = _hits(state, request.number)
+    model = request.options.rerank_model
     with request.base.reading():
-        for number, _ in _now(state, request):
-            ids = [
-                hit["chunk_id"]
-                for hit in state["fused_results"]
-                if hit["ask"] == number
-                and evidence.document_id(hit["chunk_id"]) not in request.own
-            ]
-            passages = request.base.passages(ids)
-            hits = _hits(state, number)
-            results += hybrid.rerank(
-                request.question(), passages, hits, StepLog(), request.options.rerank_model
-            )
-    return {"reranked_results": evidence.ranked(results, request.options.top_k)}
+        passages = request.base.passages(ids)
+        results = hybrid.rerank(request.question(), passages, hits, StepLog(), model)
+    return {"reranked_results": evidence.ranked([*before, *results], request.options.top_k)}
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
-    """Return the quality, 0 to 1; the best pass; and the queries of the next pass, if any."""
+    """Return the quality, 0 to 1; the best pass; and the query of the next pass, if any."""
     request = _read_request(state, config, runtime)
     base, options, query, *_ = request
     results = cast(list[RetrievalResult], state["reranked_results"])
-    retries = _number(state) - 1
-    attempts = _so_far(state, request)
+    retries = request.number - 1
     with base.reading():
         quality = measure_quality(query, first_documents(results), base)
-        best: Json = state["best"] if retries else {"quality_score": -1.0}
+        best = state["best"] if retries else {"quality_score": -1.0}
         if quality > best["quality_score"]:
             best = {"quality_score": quality, "reranked_results": results, "retry_count": retries}
-        following = []
-        if best["quality_score"] < options.quality_threshold and retries < options.max_retries:
-            following = further(query, base, attempts)
+        falls_short = best["quality_score"] < options.quality_threshold
+        goes_on = falls_short and retries < options.max_retries
+        following = [widened(query, base)] if goes_on else []
     this = {
-        "pass": retries + 1,
-        "asked": [ask["query"] for _, ask in _now(state, request)],
+        "pass": request.number,
+        "asked": request.asked[-1:],
         "quality_score": quality,
         "found": [result["source_id"] for result in results],
     }
     return {
         **{name: best[name] for name in ("quality_score", "reranked_results")},
         "best": best,
-        "best_effort": best["quality_score"] < options.quality_threshold,
+        "best_effort": falls_short,
         "retry_count": retries,
         "passes": [*(state["passes"] if retries else []), this],
-        "asked": [*attempts, *({"pass": retries + 2, **ask} for ask in following)],
+        "asked": [*request.asked, *following],
         "ended": not following,
     }
 
@@ -325,7 +316,7 @@ def measure_quality(
     weights, rows = coverage(question, texts, knowledge)
     covered = [0.0] * len(weights)
     share = 0.0
-    scores = list[float]()
+    scores = []
     for result, row in zip(results, rows, strict=True):
         together = [max(pair) for pair in zip(covered, row, strict=True)]
         new_share = sum(
@@ -339,15 +330,13 @@ def measure_quality(
     return round(share * sum(scores) / len(scores), 3) if scores else 0.0
 
 
-def further(query: str, base: KnowledgeBase, queries: Sequence[Data]) -> list[Json]:
-    """Return the query of the next pass: twice as many passages as before, with every spelling of the names."""
+def widened(query: str, base: KnowledgeBase) -> str:
+    """Return a query with every spelling of the names in it."""
     linked = (base.entity(mention["entity_id"]) for mention in base.link(query))
-    entities = [entity for entity in linked if entity]
     spellings = dict.fromkeys(
-        name for entity in entities for name in (entity["name"], *entity["aliases"])
+        name for entity in linked if entity for name in (entity["name"], *entity["aliases"])
     )
-    wide = " ".join([query, *(name for name in spellings if fold(name) not in fold(query))])
-    return [{"query": wide, "wide": 2 ** queries[-1]["pass"]}]
+    return " ".join([query, *(name for name in spellings if fold(name) not in fold(query))])
 
 
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:
@@ -431,9 +420,7 @@ def build_fusion(
     nodes = (retrieve_graph, retrieve_vectors, fuse_results, rerank_results, check_quality)
     node_names = {node.__name__: names.get(node.__name__, node.__name__) for node in nodes}
     for node in nodes:
-        graph.add_node(
-            node_names[node.__name__], cast(Any, _logged(node, names)), input_schema=schema
-        )
+        graph.add_node(node_names[node.__name__], _logged(node, names), input_schema=schema)
     graph_node, vectors, fuse, rerank, check = node_names.values()
     for source in (graph_node, vectors):
         graph.add_edge(START, source)
@@ -441,7 +428,7 @@ def build_fusion(
     graph.add_edge(fuse, rerank)
     graph.add_edge(rerank, check)
     following: Any = {**{name: node_names[name] for name in SOURCES}, END: END}
-    graph.add_conditional_edges(check, cast(Any, again), following)
+    graph.add_conditional_edges(check, again, following)
     return graph
 
 
@@ -530,7 +517,9 @@ def _read_request(
     judged = canvas and state["operation"] in ("scoring", "verification")
     documents = question_nodes(base, canvas) if canvas and judged else {}
     own = frozenset(doc_id for node, doc_id in documents.items() if node in targets)
-    return Request(base, options, read_query(state, question), names, own)
+    query = read_query(state, question)
+    asked = [query] if _number(state) == 1 else state["asked"]
+    return Request(base, options, query, names, own, asked)
 
 
 def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
@@ -539,31 +528,15 @@ def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
     return read_config(config, **(fusion_options(settings) if settings else {}))
 
 
-def _so_far(state: FusionState, request: Request) -> list[Json]:
-    """Return all queries, those of this pass last; an ended state belongs to the thread's last question."""
-    return [{"pass": 1, "query": request.query}] if _number(state) == 1 else state["asked"]
-
-
-def _now(state: FusionState, request: Request) -> list[tuple[int, Json]]:
-    """Return the queries of this pass, with their indices in ``asked``."""
-    return [
-        (n, ask) for n, ask in enumerate(_so_far(state, request)) if ask["pass"] == _number(state)
-    ]
-
-
 def _number(state: FusionState) -> int:
-    """Return the number of this pass, from 1."""
-    return 1 if state.get("ended", True) else int(state["asked"][-1]["pass"])
+    """Return the number of this pass, from 1; an ended state belongs to the thread's last question."""
+    return 1 if state.get("ended", True) else len(state["asked"])
 
 
-def _pool(ask: Data, options: FusionConfig) -> int:
-    return max(LEAD, options.top_k) * int(ask.get("wide", 1))
-
-
-def _hits(state: FusionState, ask: int) -> dict[str, list[tuple[str, float]]]:
-    """Return the ranking of each source for one query."""
+def _hits(state: FusionState, number: int) -> dict[str, list[tuple[str, float]]]:
+    """Return the ranking of each source in one pass."""
     rankings: dict[str, list[tuple[str, float]]] = {"bm25": [], "dense": [], "graph": []}
     for hit in (*state.get("vector_results", []), *state.get("graph_results", [])):
-        if hit["ask"] == ask and "result" not in hit:
+        if hit["pass"] == number and "result" not in hit:
             rankings[hit["source"]].append((hit["chunk_id"], hit["score"]))
     return rankings

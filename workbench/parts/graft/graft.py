@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.errors import RunError, shown
 from workbench.plans import (
@@ -25,10 +25,8 @@ from workbench.plans import (
 from workbench.records.proposals import JUDGED_BY
 from workbench.runs.recording import Recording, recorded
 from workbench.runs.run import Run
+from workbench.session import Workbench
 from workbench.state import Json
-
-if TYPE_CHECKING:
-    from workbench.session import Workbench
 
 
 def graft(

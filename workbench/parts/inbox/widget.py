@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -100,16 +100,24 @@ class Inbox(CellRoot):
     def _show(self) -> None:
         labels = self.labels
         picked = self._waiting_run(self.picked)
-        shown = draw_inbox(
-            self.waiting,
-            labels,
-            datetime.now(UTC),
-            approvals=self._approvals(),
-            more=self.most_rows if self._has_more else 0,
-            refused=self._refused,
-            picked=self.picked,
-        )
-        self.list.show(shown)
+        approvals = self._approvals()
+        now = datetime.now(UTC)
+        rows = {
+            run.run_id: draw(
+                "inbox.row",
+                labels,
+                run=run,
+                name=fork_name(run.changes, labels),
+                approval=approvals[run.run_id],
+                picked=run is picked,
+                details=details(run.request, labels),
+                waits=duration(run.since, now, labels),
+            )
+            for run in self.waiting
+        }
+        more = self.most_rows if self._has_more else 0
+        frame = draw("inbox.list", labels, count=len(rows), more=more, refused=self._refused)
+        self.list.show(Picture(frame, rows))
         display_if(self.note, picked)
         if picked:
             self.note.description = f"{labels('decision_note')} · {one_line(picked.message)[:90]}"
@@ -293,40 +301,3 @@ def duration(start: str, now: datetime, labels: Labels) -> str:
     if minutes < 48 * 60:
         return labels("waits_h", n=minutes // 60)
     return labels("waits_days", n=minutes // 1440)
-
-
-def draw_inbox(
-    waiting: Sequence[WaitingRun],
-    labels: Labels,
-    now: datetime,
-    *,
-    approvals: Mapping[str, str],
-    picked: str = "",
-    more: int = 0,
-    refused: str = "",
-) -> Picture:
-    """Return the list, newest first.
-
-    Args:
-        waiting: the runs that wait.
-        labels: the words.
-        now: the end of the waiting times.
-        approvals: what approving does, by the id of the run.
-        picked: the id of the run that has buttons.
-        more: the number of runs that are listed, when there are more.
-        refused: why the last answer was refused.
-    """
-    rows = {
-        run.run_id: draw(
-            "inbox.row",
-            labels,
-            run=run,
-            name=fork_name(run.changes, labels),
-            approval=approvals[run.run_id],
-            picked=run.run_id == picked,
-            details=details(run.request, labels),
-            waits=duration(run.since, now, labels),
-        )
-        for run in waiting
-    }
-    return Picture(draw("inbox.list", labels, count=len(rows), more=more, refused=refused), rows)

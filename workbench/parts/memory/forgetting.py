@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
 from workbench.parts.memory.service import find_store
@@ -28,14 +28,12 @@ from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, translate_errors
 from workbench.records.tape import digest
 from workbench.records.writing import write_file
+from workbench.session import Workbench
 from workbench.state import Data
 from workbench.text import clean, detect_language, fold, sentences
 from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.labels import labels_for
 from workbench.views.render import Shown
-
-if TYPE_CHECKING:
-    from workbench.session import Workbench
 
 Kind = Literal["memory", "exchange", "conversation", "user"]
 
@@ -69,9 +67,7 @@ class Forgotten(Shown):
             (labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count
         ]
         rows = rows or [(labels("forgot_nothing"), "")]
-        blocks: list[Block] = [
-            clipped(title, columns(labels, "kb_what", "kb_count:number"), rows)
-        ]
+        blocks = [clipped(title, columns(labels, "kb_what", "kb_count:number"), rows)]
         if self.runs:
             reasons = {True: labels("forgot_had_it"), False: labels("forgot_said_it")}
             runs = [(run_id, reasons[run_id in self.dependents]) for run_id in self.runs]

@@ -20,13 +20,12 @@ from workbench.parts.memory.store import Memory, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.state import Data, Json
 from workbench.text import clean
+from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
     import pandas
-
-    from workbench.views.blocks import Block
 
 
 @dataclass(frozen=True)

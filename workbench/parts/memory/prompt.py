@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.views import Rows, prompt_blocks
 from workbench.records.tape import begun, estimated_tokens
-from workbench.runs.recording import prompts_of, recorded
+from workbench.runs.recording import Recording, prompts_of, recorded
 from workbench.settings import Settings
 from workbench.state import Json
 from workbench.text import detect_language
-
-if TYPE_CHECKING:
-    from workbench.runs.recording import Recording
 
 
 def prompt_parts(run: Recording) -> Rows:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -27,10 +28,10 @@ from workbench.knowledge.dated import last_day
 from workbench.language.dates_and_numbers import read_dates
 from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
-from workbench.text import MONTHS, days, is_stop_word, spelled, stem, terms
+from workbench.text import days, is_stop_word, spelled, stem, terms
 
 WEIGHTS: Mapping[str, Mapping[str, float]] = json.loads(
-    files("workbench.parts.memory").joinpath("ranking.json").read_text("utf-8")
+    Path(__file__).with_suffix(".json").read_text("utf-8")
 )["weights"]
 """Of each signal, for ``words`` alone, with ``vectors`` of turns, and with vectors of the ``nearest`` words as well."""
 
@@ -48,20 +49,13 @@ class Turn(NamedTuple):
     text: str
 
 
-class Ranked(NamedTuple):
-    """A turn and its score: higher is better, comparable within one question."""
-
-    id: str
-    score: float
-
-
 class Conversation:
     """The turns of one conversation, in order. Not to be changed in one thread while another ranks.
 
     >>> talk = Conversation()
     >>> talk.add(Turn("1", "s1", "2023-05-08", "Ann", "I went to Lisbon last week."))
     >>> talk.add(Turn("2", "s1", "2023-05-08", "Bo", "Nice! My sister makes pottery."))
-    >>> [found.id for found in talk.rank("Who makes pottery?")]
+    >>> [*talk.rank("Who makes pottery?")]
     ['2', '1']
     """
 
@@ -103,8 +97,8 @@ class Conversation:
 
     def rank(
         self, question: str, vector: Vector | None = None, *, today: str = ""
-    ) -> Iterator[Ranked]:
-        """Yield all turns, best first; equal ones in their order.
+    ) -> Iterator[str]:
+        """Yield the ids of all turns, best first; equal ones in their order.
 
         Args:
             question: its words.
@@ -120,7 +114,7 @@ class Conversation:
             [values[name] * weight for name, weight in weights.items()], axis=0
         ).round(5)
         for number in np.argsort(-scores, kind="stable").tolist():
-            yield Ranked(self.turns[number].id, float(scores[number]))
+            yield self.turns[number].id
 
     def signals(
         self, question: str, vector: Vector | None = None, *, today: str = ""
@@ -220,7 +214,7 @@ class Conversation:
         """
         newest = max((day for day in self._days if day), default=None)
         begin = today or (date.fromordinal(newest).isoformat() if newest else "")
-        spans: list[Span] = []
+        spans = []
         for span in reversed(read_dates(question, begin)):
             with suppress(ValueError):  # open at one end, or no such day in that year
                 spans.append((_ordinal(f"{span.low}-01-01"[:10]), _ordinal(last_day(span.high))))
@@ -361,52 +355,11 @@ def _standard(values: np.ndarray) -> np.ndarray:
 
 # --- What a turn is and holds ---
 
-_MONTH = "|".join(MONTHS)
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_TIMES = (
-    r"yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|since"
-)
-_NUMBERS = (
-    "one|two|three|four|five|six|seven|eight|nine|ten|couple|once|twice|first|second|third"
-    "|many|few|several|dozen"
-)
-_DAY_WORDS = rf"\b({_TIMES}|{'|'.join(_WEEKDAYS)}|{_MONTH}|(?:19|20)\d\d)\b"
-_DAY_WORDS_ZH = r"昨天|前天|今天|今晚|明天|[上下本]周|周末|星期|[上下]个?月|去年|今年|明年|以前|\d+[年月日号点]"
-_WORKS = "name|called|book|show|game|song|band"
-_PLACES = "park|beach|city|country|home|place|museum|cafe|restaurant"
-_PLACES_ZH = r"[在去到从][\u4e00-\u9fff]{2,}|公园|海边|城市|国家|家里|博物馆|咖啡馆|餐厅|饭店"
 _KINDS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
-    name: (re.compile(f"{question}|{question_zh}", re.I), re.compile(f"{turn}|{turn_zh}"))
-    for name, question, question_zh, turn, turn_zh in (
-        (
-            "time",
-            r"\bwhen\b|what (year|month|date|day|time)|how long",
-            "什么时候|何时|几时|哪一?[年月天日]|几[月号点]|多久|多长时间",
-            f"(?i:{_DAY_WORDS})",
-            _DAY_WORDS_ZH,
-        ),
-        (
-            "number",
-            "how (many|much|often|long|old)",
-            "多少|几[个次本只条位岁天年周]|多[久大长高远]",
-            rf"(?i:\b(\d+|{_NUMBERS})\b)",
-            r"\d|[一二两三四五六七八九十百千万几][个次本只条位岁天年周块元]",
-        ),
-        (
-            "name",
-            rf"\b(who|whom|whose|which|what .*({_WORKS}))\b",
-            "谁|叫什么|哪[个位部本首家款]|什么(名字|书|节目|歌|游戏)",
-            r"(?<=[a-z,] )[A-Z][a-z]+|[\"“][^\"”]+[\"”]",
-            "[《「][^》」]+[》」]",
-        ),
-        (
-            "place",
-            r"\bwhere\b|which (country|city|state|place)",
-            "哪里|哪儿|什么地方|在哪|去哪|哪[个座]?(国|城|地|州|省)",
-            rf"\b(?:in|at|to|from|near) (?:the )?[A-Z][a-z]+|(?i:\b({_PLACES})\b)",
-            _PLACES_ZH,
-        ),
-    )
+    name: (re.compile("|".join(kind["asks"]), re.I), re.compile("|".join(kind["holds"])))
+    for name, kind in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text("utf-8")
+    ).items()
 }
 """What a question may want to know: how it asks, and what a turn that tells it holds."""
 _INQUIRES = re.compile(r"[?？]|[吗呢][。.!！]?$")

@@ -1,4 +1,4 @@
-"""Read a message: what it says plainly about the person, and what it asks of memory.
+"""Read a message: what it says plainly about the person, and what it asks of memory; and answer that from memory alone.
 
 Likes, dislikes, a name, and what is to be remembered are read by closed patterns, in English and Chinese. Anything else
 that people say of themselves is kept by a model, by the person (``wb.memory``) or by a tool, or not at all. What is
@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases
 from workbench.state import Data, MemoryQuestion, Noted, RouteDecision
-from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences, stem, terms
+from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences, stem, terms, unmarked
+from workbench.views.labels import Labels
+from workbench.views.markup import cut
 
 if TYPE_CHECKING:
     from workbench.parts.memory.store import Memory
+
 
 SINGLE = ("persona", "name", "current_intent")
 """Sections that hold one memory: a new one takes the place of the one before."""
@@ -67,8 +71,8 @@ def read_preferences(message: str) -> tuple[list[Noted], str]:
     """
     # Characters of a message: whatever is longer was pasted.
     longest = 2_000
-    notes = list[Noted]()
-    rest = list[str]()
+    notes = []
+    rest = []
     parts = [part for sentence in sentences(message) for part in _CUT.split(sentence)]
     for clause in parts if len(message) <= longest else []:
         plain = _LEAD.sub("", clause.replace("’", "'"), count=1).strip(" ,，.。!！;；\n")
@@ -156,7 +160,7 @@ def same_thing(new: Data, old: Data) -> bool:
     [True, False]
     """
     if new["section"] != old["section"] or new["section"] in SINGLE:
-        return bool(new["section"] == old["section"])
+        return new["section"] == old["section"]
     if new["section"] != "preferences":
         return fold(new["content"]) == fold(old["content"])
     short, long = sorted(
@@ -273,3 +277,117 @@ def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
         return sorted(fitting, key=lambda n: -shared[n["id"]])[:1]
     polarity = "dislike" if _DISLIKING.search(message) else "like"
     return [note for note in newest if note["polarity"] == polarity][:MOST_NOTES]
+
+
+# --- What is answered from memory alone: what was said, what is noted, and what was just noted ---
+
+
+class _Exchange(NamedTuple):
+    at: str
+    user: str
+    assistant: str
+    similarity: float
+
+
+def acknowledge(noted: Sequence[Noted], zh: bool, user: str) -> str:
+    """Return what is noted of a message, and how to take it back."""
+    labels = Labels("zh" if zh else "en")
+    text = labels("semicolon").join(note["content"].rstrip(" .。！!") for note in noted)
+    undo = f"wb.memory.undo({'' if user == 'default' else f'user={user!r}'})"
+    return labels("ack_noted", text=text, undo=undo) if noted else ""
+
+
+def answer_from_memory(request: MemoryQuestion, state: Data, zh: bool) -> str:
+    """Return what was said or noted, quoted with its day; or that nothing was."""
+    labels = Labels("zh" if zh else "en")
+    about = request["about"]
+    if request["notes"] is None:
+        quotations = _from_conversation(request, state, labels)
+        return "\n".join(quotations) or labels(
+            "said_nothing_about" if about else "said_nothing", about=about
+        )
+    notes = {note["id"]: note for note in state.get("known") or []}
+    quoted = [notes[note_id] for note_id in request["notes"] if note_id in notes]
+    if quoted:
+        return "\n".join(
+            _quoted("user_say", note["created_at"], note["content"], labels) for note in quoted
+        )
+    return labels("noted_nothing") + (
+        labels("noted_nothing_search", about=about) if about else ""
+    )
+
+
+def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> list[str]:
+    """Quote the exchanges that have most of the words asked for, of equal ones the newest.
+
+    The person's own question is never the answer to a question of what was said: then it is what answered it.
+    """
+    exchanges = _exchanges(state)
+    wanted = subject_stems(request["about"])
+    of_user = request["whose"] == "user"
+    shares = {
+        exchange: len(
+            wanted
+            & subject_stems(exchange.user if of_user else f"{exchange.user} {exchange.assistant}")
+        )
+        / (len(wanted) or 1)
+        for exchange in exchanges
+    }
+    best = sorted(exchanges, key=lambda exchange: (shares[exchange], exchange.at), reverse=True)
+    if wanted:
+        # The similarity at which an exchange counts without sharing a word.
+        best = [
+            exchange
+            for exchange in best
+            if shares[exchange] >= SHARE or exchange.similarity >= 0.5
+        ]
+    statements = [
+        exchange for exchange in best if of_user and not IS_QUESTION.search(exchange.user)
+    ]
+    count = MOST_NOTES if statements and wanted else 1
+    return [
+        _side(exchange, request["whose"], wanted, labels)
+        for exchange in (statements or best)[:count]
+    ]
+
+
+def _side(exchange: _Exchange, whose: str, wanted: set[str], labels: Labels) -> str:
+    role = whose or (
+        "assistant" if IS_QUESTION.search(exchange.user) and exchange.assistant else "user"
+    )
+    text = exchange.user if role == "user" else exchange.assistant
+    also = subject_stems(exchange.user)
+    best = max(
+        sentences(text) or [text],
+        key=lambda s: (len(wanted & subject_stems(s)), len(also & subject_stems(s))),
+    )
+    verb = "ask" if role == "user" and IS_QUESTION.search(best) else "say"
+    return _quoted(f"{role}_{verb}", exchange.at, best, labels)
+
+
+def _exchanges(state: Data) -> list[_Exchange]:
+    """Return the earlier exchanges that were recalled, oldest first; without those that asked what was said."""
+    by_texts = {
+        (episode["user_message"], episode["assistant_message"]): (
+            episode["created_at"],
+            episode["similarity"],
+        )
+        for episode in state.get("recalled_episodes") or []
+    }
+    for question, reply in pairwise(state.get("history") or []):
+        if (question["role"], reply["role"]) == ("user", "assistant"):
+            by_texts.setdefault(
+                (question["content"], reply["content"]), (reply["created_at"], 0.0)
+            )
+    exchanges = [
+        _Exchange(at, *texts, similarity) for texts, (at, similarity) in by_texts.items()
+    ]
+    ordinary = [
+        e for e in exchanges if not is_small_talk(e.user) and not question_to_memory(e.user, [])
+    ]
+    return sorted(ordinary, key=lambda exchange: exchange.at)
+
+
+def _quoted(who: str, at: str, text: str, labels: Labels) -> str:
+    quoted = cut(unmarked(" ".join(text.split())), LONGEST)
+    return labels(f"quoted_{who}", day=at[:10], text=quoted)

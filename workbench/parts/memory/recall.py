@@ -91,7 +91,7 @@ def assembled(
     # Earlier exchanges that a prompt includes.
     most_episodes = 2
     labels = Labels(detect_language(message))
-    core = list[Remembered]()
+    core = []
     words = content_stems(message)
     for memory in recalled["memories"]:
         if memory["section"] != "archival" or words & content_stems(memory["content"]):

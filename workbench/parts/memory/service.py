@@ -30,7 +30,7 @@ from workbench.language.words import is_small_talk
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
 from workbench.parts.memory.reading import question_to_memory
-from workbench.parts.memory.store import Episode, Memory, MemoryStore, outdated
+from workbench.parts.memory.store import Episode, MemoryStore, outdated
 from workbench.parts.memory.summarizing import summarize
 from workbench.ports import Context, Remembering
 from workbench.records.conversations import SqlConversations
@@ -55,12 +55,20 @@ class Recalling:
         store: what is kept.
         settings: which parts are on, and how much is recalled.
         model: the embedding model; that of the settings when None.
+        counted: called with ``vector_search`` and the seconds that it took.
     """
 
-    def __init__(self, store: MemoryStore, settings: Settings, model: TextModel | None = None):
+    def __init__(
+        self,
+        store: MemoryStore,
+        settings: Settings,
+        model: TextModel | None = None,
+        counted: Callable[[str, float], object] = lambda name, seconds: None,
+    ):
         self.store = store
         self._settings = settings
         self._given = model
+        self._counted = counted
         self.remember = store.remember
         self._held: dict[str, _Talk] = {}
         self._lock = threading.Lock()
@@ -79,18 +87,20 @@ class Recalling:
     ) -> Json:
         """See ``ports.Remembering``; parts that are switched off are empty."""
         settings = self._settings
-        history: list[Memory] = (
+        history = (
             self.store.memories(user_id, ended=True) if settings.memory_core and user_id else []
         )
         memories = [memory for memory in history if memory["ended_at"] is None]
         summary = self.store.get_summary(conversation_id) if settings.memory_summary else None
         if summary and outdated(summary, history):
             summary = None  # until it is made again
-        episodes = list[Json]()
+        episodes = []
         note = ""
         if settings.memory_episodes and conversation_id:
             scope = "" if settings.memory_scope == "user" else conversation_id
+            begun = time.perf_counter()
             fitting, note = self.find(message, user_id, scope, before)
+            self._counted("vector_search", time.perf_counter() - begun)
             window = self.store.list_messages(
                 conversation_id, settings.history_window, before=before
             )
@@ -122,12 +132,12 @@ class Recalling:
         since = (today - timedelta(days=days)).isoformat() if days else ""
         with self._lock:
             talk, vector, note = self._lookup(message, conversation_id, user_id)
-            results = dict[str, Json]()
-            for turn in talk.turns.rank(message, vector, today=today.date().isoformat()):
-                episode = talk.episodes[turn.id]
+            results = {}
+            for episode_id in talk.turns.rank(message, vector, today=today.date().isoformat()):
+                episode = talk.episodes[episode_id]
                 earlier = episode["user_message_id"] != before and episode["created_at"] >= since
-                if earlier and turn.id not in results:
-                    results[turn.id] = _result(episode, message, vector)
+                if earlier and episode_id not in results:
+                    results[episode_id] = _result(episode, message, vector)
                 if len(results) == looked_at:
                     break
         return [
@@ -293,7 +303,9 @@ class MemoryService(Service):
         """Return what recalls from the store of a driver."""
         store = driver.conversations
         if store not in self._recalling:
-            self._recalling[store] = Recalling(MemoryStore(store), self._wb.settings)
+            self._recalling[store] = Recalling(
+                MemoryStore(store), self._wb.settings, counted=self._wb._counted
+            )
         return self._recalling[store]
 
     def memory(self, driver: Driver, memory: Any) -> Any:
@@ -344,7 +356,7 @@ class MemoryService(Service):
 
 def find_recalling(wb: Any, run_id: str = "") -> Recalling:
     """Return what recalls in an open workspace; of a run that is incognito, from what is remembered there."""
-    service: MemoryService = wb._services["memory"]
+    service = wb._services["memory"]
     return service.recalling(wb._work.driver(run_id))
 
 

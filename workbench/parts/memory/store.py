@@ -21,7 +21,6 @@ from workbench.records.conversations import Execute, SqlConversations, digest
 from workbench.state import Data, Json, Noted
 from workbench.text import clean
 
-VERSION = 1
 TABLES = (
     """CREATE TABLE conversation_summaries (
         id TEXT PRIMARY KEY,
@@ -140,7 +139,7 @@ class MemoryStore:
         self.conversations_store = conversations
         self._transaction = conversations.transaction
         self._time = conversations.time
-        conversations.create_tables("memory", VERSION, TABLES)
+        conversations.create_tables("memory", 1, TABLES)
         conversations.answered.append(
             lambda execute, conversation_id, question, answer, now: execute(
                 "INSERT INTO episodes (id, conversation_id, user_message_id, assistant_message_id,"

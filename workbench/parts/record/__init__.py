@@ -11,6 +11,6 @@ PART = Part(
         f"{__name__}.agent:RecordedGraph": "bench:GraphBench",
         f"{__name__}.run:GraphRun": "bench:bench_of_run",
     },
-    views={"graph_run": "story:PARTS"},
+    views={"graph_run": "looking:PARTS"},
     services={"record": "store:GraphRuns"},
 )

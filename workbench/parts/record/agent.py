@@ -203,7 +203,7 @@ class RecordedGraph:
         thread = thread or config.get("configurable", {}).get("thread_id", "")
         options: Json = {"tape": {"mode": "live", "sources": []}, "config": config, "results": {}}
         options |= {"source": self.source, "stream_mode": stream_mode, "thread": thread}
-        begin: list[Any] = []
+        begin = []
         if thread and (ids := self.store.ids(1, graph=self.name, session_id=thread)):
             [last] = ids
             if (status := self._wb._work.status(last)) != "done":
@@ -329,10 +329,10 @@ class RecordedGraph:
             row = store.get(run_id)
             options = row["options"]
             recorder = Recorder(self, row)
-            config: Any = options["config"]
+            config = options["config"]
             configurable = {**config.get("configurable", {}), "thread_id": run_id}
             config = {**config, "configurable": configurable}
-            context: Any = options.get("context")
+            context = options.get("context")
             context = (
                 self.load_text(context) if context else langgraph_copy.default_context(self.graph)
             )

@@ -37,7 +37,9 @@ class GraphBench(Root):
             "wb-json"
         )
         self.start = press_button(
-            labels("record_start"), lambda: self._act(self._ask), "wb-primary"
+            labels("record_start"),
+            lambda: self._act(lambda: agent.ask(read_json(self.input.value))),
+            "wb-primary",
         )
         self.runs = ipywidgets.Dropdown(options=[], description=labels("record_runs"))
         self.status, self.state, self.graph, self.timeline = (ipywidgets.HTML() for _ in range(4))
@@ -82,9 +84,6 @@ class GraphBench(Root):
             self.show(run)
         if why:
             self.status.value = f'<span role="alert">{escape(why)}</span>'
-
-    def _ask(self) -> GraphRun:
-        return self.agent.ask(read_json(self.input.value))
 
     def _answer(self, answer: Any) -> None:
         if answer:  # an equal answer comes after an empty one

@@ -35,12 +35,12 @@ from workbench.parts.record import langgraph_copy as langgraph
 from workbench.parts.record.digests import digest, leaves, plain
 from workbench.parts.record.store import past_store
 from workbench.records import tape
+from workbench.records.store import RunRow
 from workbench.records.tape import Effect, Tape, divergence
 from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
-    from workbench.records.store import RunRow
 
 Execute = Callable[[], Awaitable[Any]]
 """What makes a result where the tape has none."""
@@ -154,7 +154,7 @@ class Recorder(Tape):
         recorded = [effect for effects in sources for effect in effects]
         taped = [[e for e in effects if not e.edited] for effects in (own, *sources)]
         super().__init__(agent.store, row["run_id"], spec["mode"], taped)
-        decisions: Any = agent.store.decisions(row["run_id"])
+        decisions = agent.store.decisions(row["run_id"])
         self.answers = {d["review_id"]: agent.load_text(d["answer"]) for d in decisions}
         # by place, `{"result": value}` or `{"state": {field: value}}`
         self._edits: Mapping[str, Json] = {
@@ -716,8 +716,8 @@ def install() -> None:
 
 def _record_streams() -> None:
     """Put the calls whose reply a node streams on the tape, which LangChain looks up in no cache."""
-    stream: Any = BaseChatModel.stream
-    astream: Any = BaseChatModel.astream
+    stream = BaseChatModel.stream
+    astream = BaseChatModel.astream
 
     def begin(*call: Any, **options: Any) -> Any:
         """Return the chunks that are recorded, and what is given each new one and gives it back."""
@@ -725,7 +725,7 @@ def _record_streams() -> None:
         if not key:
             return [], lambda chunk: chunk
         calls = RecordedCalls(None)
-        chunks = list[Any]()
+        chunks = []
 
         def note(chunk: Any) -> Any:
             chunks.append(chunk)

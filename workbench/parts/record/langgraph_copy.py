@@ -158,7 +158,7 @@ class Copier:
             for name, spec in specs.items():
                 edge = self._recorded(f"{path}{source}->{name}", spec.path, "edge", fields)
                 builder.branches[source][name] = spec._replace(path=edge)
-        compiled: Pregel[Any] = builder.compile(
+        compiled = builder.compile(
             checkpointer=checkpointer,
             store=store,
             interrupt_before=cast(Any, graph.interrupt_before_nodes),
@@ -211,7 +211,7 @@ def nodes(twin: Pregel[Any]) -> Iterator[Node]:
 def _tool_node(node: ToolNode, recorder: Callable[[], Any]) -> ToolNode:
     """Return the node with the recorder around whatever already wraps its tool calls."""
     twin = copy.copy(node)
-    inner: Any = node._awrap_tool_call
+    inner = node._awrap_tool_call
     sync = node._wrap_tool_call
     if inner is None and sync is not None:  # LangGraph calls it on the event loop too
         twin._wrap_tool_call = recorded_function(
@@ -283,7 +283,7 @@ def reachable(runnable: Any) -> Iterator[Any]:
     # How far the values are followed that a function finds behind its names.
     deepest = 5
     # they are kept, or another one would get the same id
-    seen = dict[int, Any]()
+    seen = {}
     waiting = [(runnable, 0, "")]
     while waiting:
         value, depth, package = waiting.pop()

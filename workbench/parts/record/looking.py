@@ -21,9 +21,10 @@ from workbench.parts.record.digests import digest, leaves, plain
 from workbench.parts.record.effects import questions
 from workbench.records.tape import EDITED, Effect
 from workbench.runs.calls import Calls, make_call
-from workbench.state import Json, RetrievalResult
+from workbench.state import Data, Json, RetrievalResult
 from workbench.tools.evidence import make_evidence
-from workbench.views.blocks import one_line
+from workbench.views.blocks import Block, Column, Lines, clipped, one_line
+from workbench.views.labels import Labels
 from workbench.views.markup import cut
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from workbench.parts.record.run import GraphRun
     from workbench.views.drawing import Drawing
+
 
 _OUTSIDE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
@@ -324,3 +326,32 @@ def _reads(values: Iterable[Any]) -> Iterator[str]:
             if target is os.environ:
                 yield "environment"
             yield from (what for what, modules in _OUTSIDE.items() if top in modules)
+
+
+def _effects(document: Data, labels: Labels) -> Iterator[Block]:
+    heads = [
+        Column(labels(f"record_{name}"), whole=name == "at")
+        for name in ("at", "kind", "source", "value")
+    ]
+    rows = [
+        [e["at"], e["kind"], labels(f"record_{e['source']}"), as_text(e["value"])]
+        for e in document["effects"]
+    ]
+    shares = {name: f"{100 * share:.0f}" for name, share in (document["on_tape"] or {}).items()}
+    yield clipped(
+        labels("record_effects"),
+        heads,
+        rows,
+        notes=[labels("record_on_tape", **shares)] if shares else [],
+    )
+
+
+def _state(document: Data, labels: Labels) -> Iterator[Block]:
+    yield Lines(
+        [cut(line, 4000) for line in state_lines(document["state"])],
+        heading=labels("record_state"),
+    )
+
+
+PARTS = {"plan": _effects, "answer": _state}
+"""What a recorded run shows in place of a plan and an answer."""

@@ -154,7 +154,7 @@ class Question(NamedTuple):
     @property
     def _answer_schema(self) -> Json | None:
         """Return the JSON Schema of the answer: the interrupt's own, else one in its value; a field's is wrapped."""
-        value: Any = self.value
+        value = self.value
         inside = list(value.values()) if isinstance(value, Mapping) else [value]
         for schema in [self.schema, value, *inside]:
             if isinstance(schema, BaseModel):
@@ -173,7 +173,7 @@ class Question(NamedTuple):
 def _schema_of(args: Mapping[str, Any]) -> Json:
     """Return a JSON Schema of arguments whose tool gives none: by the types of their values."""
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    properties: Json = {}
+    properties = {}
     for name, value in args.items():
         properties[name] = {"type": kinds[type(value)]} if type(value) in kinds else {}
         if isinstance(value, Mapping):

@@ -15,6 +15,8 @@ from workbench.parts.record.effects import questions
 from workbench.parts.record.langgraph_copy import nodes as original_nodes
 from workbench.parts.record.questions import Question
 from workbench.records.document import run_document
+from workbench.records.store import RunRow
+from workbench.records.tape import Effect
 from workbench.runs.driver import Live
 from workbench.runs.recording import StoredRun
 from workbench.runs.workers import HINTS
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.parts.record.agent import RecordedGraph
-    from workbench.records.store import RunRow
-    from workbench.records.tape import Effect
 
 
 UNCHANGED: Any = object()
@@ -60,7 +60,7 @@ class GraphRun(StoredRun):
             return self.agent.load_text(result["state"])
         if self.agent.graph is None:
             return {}
-        config: Any = {"configurable": {"thread_id": self.run_id}}
+        config = {"configurable": {"thread_id": self.run_id}}
         return self._work.loop.call(self.agent._copy.aget_state(config)).values
 
     @property

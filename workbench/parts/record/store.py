@@ -19,10 +19,10 @@ from langgraph.store.sqlite import SqliteStore
 from workbench.errors import RunError
 from workbench.extensions import Service
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables
+from workbench.records.tape import Effect
 
 if TYPE_CHECKING:
     from workbench.parts.record.effects import Place
-    from workbench.records.tape import Effect
 
 TABLES = """
     CREATE TABLE IF NOT EXISTS store (
@@ -81,7 +81,7 @@ class RecordedStore(BaseStore):
 def past_store(effects: Iterable[Effect]) -> InMemoryStore:
     """Return a store with what runs read from theirs before they wrote it: as they found it."""
     store = InMemoryStore()
-    places = set[Any]()
+    places = set()
     for effect in effects:
         if effect.name == "put":
             places.add((tuple(effect.value["namespace"]), effect.value["key"]))

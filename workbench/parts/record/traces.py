@@ -45,7 +45,7 @@ def read_traces(wb: Any, path: str | Path) -> list[GraphRun]:
         )
     why = "A trace of another tool has no graph. Look at run.timeline and run.to_frame()."
     agent = record(wb, None, Path(path).stem, why=why)
-    by_trace: dict[str, list[Json]] = defaultdict(list)
+    by_trace = defaultdict(list)
     for span in sorted(spans, key=lambda span: span["start"]):
         by_trace[span["trace"] or span["id"]].append(span)
     return [_keep(agent, trace) for trace in by_trace.values()]

@@ -152,7 +152,7 @@ class _Assembly:
         earlier = self.state["report"]["numbers"]
         ids = [result["result_id"] for result in self.results]
         free = count(max(earlier.values(), default=0) + 1)
-        numbers = dict[int, int]()
+        numbers = {}
         for n in map(int, re.findall(r"\[(\d+)\]", markdown(self.chapters))):
             if n not in numbers and 1 <= n <= len(ids):
                 numbers[n] = earlier.get(ids[n - 1]) or next(free)
@@ -198,7 +198,7 @@ class _Assembly:
     def _contradictions(self) -> str:
         """Return the values of its sources that differ, each with its source."""
         places = {r["result_id"]: n for n, r in enumerate(self.results, 1)}
-        lines = list[str]()
+        lines = []
         for pair in self.state["report"].get("consistency", {}).get("contradictions", ()):
             first, second = (places[i] for i in pair["sources"])
             lines.append(
@@ -222,7 +222,7 @@ class _Assembly:
 
     def _sources(self) -> str:
         """Return the span of dates of what was found, and what the sections draw on."""
-        texts = list[str]()
+        texts = []
         for name in self.fields.typed:
             years = {v for d in self.fields.holding for v in self.fields.value_texts(d, name)}
             if self.fields.schema[name]["type"] == "date" and len(years) > 1:
@@ -269,7 +269,7 @@ class _Assembly:
         """Return by whom it was written, how it stands against its sources, and what was assumed."""
         report = self.state["report"]
         plan = self.state.get("plan") or {}
-        check: Data = report.get("consistency", {})
+        check = report.get("consistency", {})
         assumed = dict.fromkeys([*report.get("assumptions", []), *plan.get("assumptions", [])])
         parts = [f"*{self._writers()}*", *consistency_texts(check, self.labels)]
         lines = [f"- {escaped(text)}" for text in assumed]

@@ -79,7 +79,7 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
         pieces), ``about``: the field.
     """
     labels = Labels(language)
-    pairs = list[Json]()
+    pairs = []
     for name, field in fields_by_name(bases).items():
         if field["type"] not in ("date", "number"):
             continue

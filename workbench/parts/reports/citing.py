@@ -51,7 +51,7 @@ def references(
 def _facts(metadata: Data, labels: Labels) -> Json:
     """Return what is known of a source, as plain words; ``url`` is an address of the web or ""."""
     fields = {_folded(name): value for name, value in (metadata.get("fields") or {}).items()}
-    values: Json = {
+    values = {
         kind: next(
             (fields[name] for name in names if fields.get(name) not in (None, "", [])), None
         )

@@ -94,7 +94,7 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     decision = ask_person(
         "clarify", state, runtime, proposal, words, ClarifyEdits, check_ids, details=details
     )
-    change: Json = {"decisions": [decision]}
+    change = {"decisions": [decision]}
     if decision["action"] == "reject":
         end = {
             "stop_reason": "stopped_by_reviewer",
@@ -131,7 +131,7 @@ def _resume(
     """
     query = refined(query, questions)
     assumptions = [*state["report"]["assumptions"], *stated(questions, detect_language(query))]
-    change: Json = {"clarifications": questions, "assumptions": assumptions}
+    change = {"clarifications": questions, "assumptions": assumptions}
     if query != state["query"]:
         change |= reread(state, runtime, query)
         runtime.stream_writer({"route_decision": change["route_decision"]})

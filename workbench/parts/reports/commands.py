@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from workbench.cli.ask import kb_option, read_argument
-from workbench.cli.follow import ANSWER, Document, finish, follow
+from workbench.cli.follow import ANSWER, finish, follow
 from workbench.cli.page import Page, paged, parse_points
 
 
@@ -47,7 +47,7 @@ def report(
             page.say(
                 f"Sections written: {counts['sections_written']}, unchanged: {counts['sections_reused']}."
             )
-            document: Document = run.to_dict()
+            document = run.to_dict()
         else:
             run = wb.report(read_argument(topic), kb=list(kb) or None, wait=False, **more)
             document, _ = follow(page, run, False)

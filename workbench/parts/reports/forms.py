@@ -43,7 +43,7 @@ def _section_lines(labels: Labels) -> Control:
     by_number: dict[str, Data] = {}
 
     def parse(text: str) -> list[Json]:
-        sections: list[Json] = []
+        sections = []
         for line in filter(str.strip, text.splitlines()):
             number, _, title = line.strip().partition(" ")
             section = by_number.get(number)

@@ -34,7 +34,7 @@ from workbench.language.citing import cite
 from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, fingerprint
 from workbench.parts.reports.clarify import clarify, review_clarify
-from workbench.parts.reports.kinds import Aspect, Topic, report_type
+from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.outline import (
     by_aspect,
     carried,
@@ -58,7 +58,6 @@ from workbench.records.tape import RULES
 from workbench.state import (
     ConversationState,
     Data,
-    ExecutionRecord,
     Json,
     ReportOutline,
     RetrievalResult,
@@ -108,7 +107,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
         "report_id": f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{request['report_type']}",
         "user": state.get("user_id", ""),
     }
-    look: Any = context.runs.report if request["cached"] else lambda **_: {}
+    look = context.runs.report if request["cached"] else lambda **_: {}
     earlier = context.tape.effect("memory", "report", lookup, lambda: look(**lookup))
     report = {
         **request,
@@ -124,7 +123,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
         )
     else:
         outline, report["outlined_by"], report["notes"] = await _outlined(state, context)
-    reused: list[Any] = []
+    reused = []
     for section, _, key in _with_pieces({**state, "report": report, "outline": outline}):
         if key in sections_before:
             reused.append(
@@ -150,23 +149,21 @@ async def _outlined(
 ) -> tuple[ReportOutline, str, list[str]]:
     """Return the outline, who made it, and the notes on how it came about."""
     results = merged_evidence(state)
-    aspects = tuple(
-        Aspect(title, tuple(parts)) for title, parts in state["report"].get("aspects", [])
-    )
-    topic = Topic(state["query"], aspects)
     proposals: Any = None
-    notes: list[str] = []
+    notes = []
     if results and "outliner" in context.parts:
         proposals = await call_outliner(context, state["query"], results)
     elif results and writes(context):
-        proposals = await outlined_by_model(context, state["message"], results, topic.titles())
+        aspects = state["report"].get("aspects", [])
+        titles = [title for aspect, parts in aspects for title in (aspect, *parts)]
+        proposals = await outlined_by_model(context, state["message"], results, titles)
         notes = (
             []
             if proposals
             else ["outline: the model gave none that can be used, so it is the plain one"]
         )
     if not proposals:
-        return plain_outline(state, results, topic, dated_bases(context, state)), RULES, notes
+        return plain_outline(state, results, dated_bases(context, state)), RULES, notes
     sections = [
         outlined(
             proposal["title"],
@@ -263,7 +260,7 @@ async def _one_more(
     most_pieces = 12
     context = runtime.context
     before = Plan.load(state["plan"])
-    records = list[ExecutionRecord]()
+    records = []
     plan = with_aspects(
         before, state["query"], [(wish, [])], (), state["kb_prefixes"], context.settings
     )
@@ -281,7 +278,7 @@ async def _one_more(
             upstream={},
             dates=question_dates(state),
         )
-        records += (await executor(task, cast(Any, runtime)))["records"]
+        records += (await executor(task, runtime))["records"]
     searched = [
         r for results in gather(records, context.runs, state["run_id"]).values() for r in results
     ]
@@ -309,7 +306,7 @@ async def fan_out(state: ConversationState) -> list[Send] | str:
     prints = {
         section["section_id"]: section["fingerprint"] for section in state.get("sections", [])
     }
-    shared: Any = {name: state[name] for name in _SHARED}  # type: ignore[literal-required]
+    shared = {name: state[name] for name in _SHARED}  # type: ignore[literal-required]
     tasks = [
         {
             **shared,
@@ -361,7 +358,7 @@ async def _drafted(task: Data, context: Context) -> Draft:
     """Return the section's text by a custom writer, the model, or the rules."""
     outline = task["section"]
     pieces = task["pieces"]
-    notes = list[str]()
+    notes = []
     try:
         if pieces and "writer" in context.parts:
             return Draft(await call_writer(context, outline["query"], pieces), [], "writer")

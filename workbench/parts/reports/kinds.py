@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -104,34 +104,20 @@ _ITEMS = re.compile(
 _ASPECT = re.compile(r"([^(（]*)(?:[(（]([^)）]*)[)）])?(.*)", re.DOTALL)
 
 
-class Aspect(NamedTuple):
-    """What is wanted of a topic, and the parts of that."""
-
-    title: str
-    parts: tuple[str, ...] = ()
+Aspect = tuple[str, tuple[str, ...]]
+"""What is wanted of a topic, and the parts of that."""
 
 
-class Topic(NamedTuple):
-    """What a report is about."""
-
-    subject: str
-    aspects: tuple[Aspect, ...] = ()
-
-    def titles(self) -> list[str]:
-        """Return every aspect and part, in order."""
-        return [title for aspect in self.aspects for title in (aspect.title, *aspect.parts)]
-
-
-def split(topic: str, names: Sequence[tuple[int, int]] = ()) -> Topic:
-    """Return the topic in its parts. A colon inside one of ``names`` (spans in the topic) divides nothing.
+def split(topic: str, names: Sequence[tuple[int, int]] = ()) -> tuple[str, list[Aspect]]:
+    """Return the subject of a topic, and its aspects. A colon inside one of ``names`` (spans in the topic) divides
+    nothing.
 
     >>> split("Tides: causes, records and power")
-    Topic(subject='Tides', aspects=(Aspect(title='causes', parts=()), Aspect(title='records', parts=()), \
-Aspect(title='power', parts=())))
-    >>> split("开封：历史（起源、发展）；经济和交通").aspects
-    (Aspect(title='历史', parts=('起源', '发展')), Aspect(title='经济', parts=()), Aspect(title='交通', parts=()))
+    ('Tides', [('causes', ()), ('records', ()), ('power', ())])
+    >>> split("开封：历史（起源、发展）；经济和交通")[1]
+    [('历史', ('起源', '发展')), ('经济', ()), ('交通', ())]
     >>> split("Tarn: a field guide", [(0, 19)])
-    Topic(subject='Tarn: a field guide', aspects=())
+    ('Tarn: a field guide', [])
     """
     text = clean(topic).strip()
     colon = next(
@@ -147,25 +133,25 @@ Aspect(title='power', parts=())))
         or not text[: colon.start()].strip()
         or not text[colon.end() :].strip(" .。?？")
     ):
-        return Topic(text)
-    aspects = [_aspect(item) for item in _ITEMS.split(text[colon.end() :].strip(" .。?？"))]
-    aspects = list(dict.fromkeys(aspect for aspect in aspects if aspect.title))
-    return Topic(text[: colon.start()].strip(), tuple(aspects[:12]))
+        return text, []
+    aspects = map(_aspect, _ITEMS.split(text[colon.end() :].strip(" .。?？")))
+    distinct = dict.fromkeys(aspect for aspect in aspects if aspect[0])
+    return text[: colon.start()].strip(), [*distinct][:12]
 
 
 def _aspect(item: str) -> Aspect:
     title, inside, rest = _ASPECT.fullmatch(item).groups("")  # type: ignore[union-attr]
     parts = [part.strip() for part in _ITEMS.split(inside)]
-    return Aspect(" ".join(f"{title} {rest}".split()), tuple(filter(None, parts)))
+    return " ".join(f"{title} {rest}".split()), tuple(filter(None, parts))
 
 
 def split_topic(state: Data) -> Json:
     """Return what of a report's topic is searched as its question, and the aspects that are searched besides."""
     names = (state["route_decision"].get("question") or {}).get("names", ())
-    topic = split(state["message"], [(name["start"], name["end"]) for name in names])
-    aspects = [[aspect.title, list(aspect.parts)] for aspect in topic.aspects]
+    subject, found = split(state["message"], [(name["start"], name["end"]) for name in names])
+    aspects = [[title, list(parts)] for title, parts in found]
     preferences = state.get("memory_context", "")
     return {
-        "to_search": topic.subject,
+        "to_search": subject,
         "report": {**state["report"], "aspects": aspects, "preferences": preferences},
     }

@@ -11,7 +11,7 @@ from workbench.graphs.needs import LinkedName, read_supply
 from workbench.language.answer import group_by_document
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, split_sentences
-from workbench.parts.reports.kinds import Topic, report_type
+from workbench.parts.reports.kinds import report_type
 from workbench.ports import Bases
 from workbench.state import Data, Evidence, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK
@@ -59,9 +59,10 @@ def title_of(piece: RetrievalResult) -> str:
     return str(piece["metadata"].get("title") or piece["source_id"])
 
 
-def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) -> ReportOutline:
+def plain_outline(state: Data, results: Evidence, bases: Bases) -> ReportOutline:
     """Return the sections of a topic, as many as its kind of report has; those without evidence stay, and state it."""
     kind = report_type(state["report"]["report_type"])
+    subject = state["query"]
     reading = state["route_decision"]["question"]
     fields = FieldsWriter(reading, group_by_document(results), bases)
     pieces = [r for r in results if r["source_type"] != "community"]
@@ -79,14 +80,14 @@ def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) ->
     about = pieces
     if not selects and not names:
         texts = [f"{title_of(piece)}. {piece['evidence']}" for piece in pieces]
-        about = list(compress(pieces, enough(topic.subject, texts, bases)))
+        about = list(compress(pieces, enough(subject, texts, bases)))
     depths = {
-        t: depth
-        for a in topic.aspects
-        for depth, t in (("", a.title), *((".", part) for part in a.parts))
+        title: depth
+        for aspect, parts in state["report"].get("aspects", [])
+        for depth, title in (("", aspect), *((".", part) for part in parts))
     }
     depths = depths or dict.fromkeys(kind.wanted, "")
-    sections = by_aspect([*depths], topic.subject, pieces if about else [], bases)
+    sections = by_aspect([*depths], subject, pieces if about else [], bases)
     sections = [
         {**section, "section_id": depth}
         for section, depth in zip(sections, depths.values(), strict=True)
@@ -103,11 +104,11 @@ def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) ->
             documents.setdefault(title_of(piece), []).append(piece)
     own_section = [] if used else [*documents][: kind.sections - 1]
     sections += [
-        outlined(title, f"{topic.subject} {title}", documents.pop(title)) for title in own_section
+        outlined(title, f"{subject} {title}", documents.pop(title)) for title in own_section
     ]
     rest = list(chain(*documents.values())) if selects or not used else []
     title = fields.say(f"Other {fields.noun(2)}", f"其余{fields.noun(2)}")
-    sections += [outlined(title, topic.subject, rest)] if rest else []
+    sections += [outlined(title, subject, rest)] if rest else []
     return new_outline(state, placed(sections)[: kind.sections])
 
 

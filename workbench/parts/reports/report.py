@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from markupsafe import Markup
 from pydantic import BaseModel, BeforeValidator, Field
@@ -19,14 +19,12 @@ from workbench.parts.reports.markdown import Chapter, html, markdown, page
 from workbench.plans import ENDED_WELL, Plan, is_idle, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
+from workbench.runs.run import Run
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean
 from workbench.views.labels import labels_for
 from workbench.views.markup import draw
-
-if TYPE_CHECKING:
-    from workbench.runs.run import Run
 
 _PLANNING = ("intent_detect", "prepare_retrieval", "clarify", "planner")
 _WRITING = ("outliner", "review_outline", "section", "consistency", "assemble")
@@ -87,7 +85,7 @@ class Report:
     """
 
     def __init__(self, run: Run):
-        values: Data = run.state
+        values = run.state
         self.run = run
         self._values = values
         self._kept = values.get("report") or {}
@@ -191,7 +189,7 @@ class Report:
             "reviewer": ReplayReviewer(answers, rest="rules"),
         }
         arguments["report"] = {**arguments["report"], "cached": True}
-        run: Run = self.run._workspace.ask(self.run.message, plan=self.run.plan, **arguments)
+        run = self.run._workspace.ask(self.run.message, plan=self.run.plan, **arguments)
         if run.status != "done":
             hint = run.error or "continue with resume"
             raise RunError(f"Run {run.run_id}, which asks again, is {run.status}: {hint}.")
@@ -411,7 +409,7 @@ def write_report(
     Raises:
         WorkbenchError: no such type or style; it says which there are.
     """
-    arguments: Any = {
+    arguments = {
         **options,
         "report": {
             "report_type": report_type,
@@ -420,11 +418,11 @@ def write_report(
             "cached": cached,
         },
     }
-    run: Run = (wb.ask if wait else wb.start)(question, **arguments)
-    return run
+    return (wb.ask if wait else wb.start)(question, **arguments)
 
 
-def _report(run: Run) -> Report:
+@property  # type: ignore[misc]
+def report(run: Run) -> Report:
     """Return the report that a run writes.
 
     Raises:
@@ -435,7 +433,3 @@ def _report(run: Run) -> Report:
             f"Run {run.run_id} writes no report: it was asked with ask. Ask for one with wb.report."
         )
     return Report(run)
-
-
-report = property(_report)
-"""``run.report``."""

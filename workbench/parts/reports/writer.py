@@ -30,8 +30,8 @@ from workbench.records.tape import estimated_tokens
 from workbench.state import Evidence, Json, Question, SectionOutline
 from workbench.text import CJK, detect_language, fold, sentences, terms, titled, visible
 
-_SECTIONS, _CLAIMS = 12, 40
-"""Most sections of an outline, and claims of a batch."""
+_SECTIONS = 12
+"""Most sections of an outline."""
 _DROPPED = re.compile(
     r"!\[[^\[\]]*\]\([^()]*\)|</?[a-zA-Z!][^<>]{0,200}>|(?<=\d\])\([^()\s]*\)"
     r"|^[ \t]*(?:`{3,}|~{3,}).*$|^(?: {4}|\t)[ \t]*",
@@ -90,7 +90,7 @@ class MappedClaim(ModelForm):
 class MappedClaims(ModelForm):
     """The claims of a batch of evidence."""
 
-    claims: list[MappedClaim] = Field(max_length=_CLAIMS)
+    claims: list[MappedClaim] = Field(max_length=40)
 
 
 class Draft(NamedTuple):
@@ -214,7 +214,11 @@ class _Writing:
         if not texts:
             return ""
         if "reducer" in context.parts:
-            text = await call_reducer(context, texts, self._joined)
+            text = await call_part("reducer", context, texts, unrecorded=(self._joined,))
+            if not isinstance(text, str) or not text.strip():
+                raise WorkbenchError(
+                    f"The reducer gave {shown(text)}. Give a text, as `await reduce(texts)` gives it."
+                )
         else:
             strategy = context.settings.reduce_strategy
             limit = context.settings.max_tokens_per_reduce
@@ -432,15 +436,11 @@ def _fitting(texts: Sequence[str], max_tokens: int) -> list[list[str]]:
     return groups
 
 
-def _first_two(texts: Sequence[str], _: int) -> list[list[str]]:
-    return [[*texts[:2]], *([text] for text in texts[2:])]
-
-
-def _pairs(texts: Sequence[str], _: int) -> list[list[str]]:
-    return [[*texts[n : n + 2]] for n in range(0, len(texts), 2)]
-
-
-STRATEGIES = {"collapse": _fitting, "refine": _first_two, "tree": _pairs}
+STRATEGIES: Mapping[str, Callable[[Sequence[str], int], list[list[str]]]] = {
+    "collapse": _fitting,
+    "refine": lambda texts, _: [[*texts[:2]], *([text] for text in texts[2:])],
+    "tree": lambda texts, _: [[*texts[n : n + 2]] for n in range(0, len(texts), 2)],
+}
 
 
 # a section without a model: sentences of its evidence, grouped by document, each with its mark
@@ -503,19 +503,3 @@ def _paragraph(quoted: Sequence[Sentence], title: str, fields: FieldsWriter) -> 
     if fold(title) in fold(text) or len(sentences(title)) > 1:  # a title that ends in its middle
         return re.sub(r"^(?=[#>+*-])", r"\\", text)
     return fields.say(f"**{called}**: {text}", f"**{titled(called)}**：{text}")
-
-
-async def call_reducer(
-    context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]
-) -> str:
-    """Return the one text that the registered reducer makes of many.
-
-    Raises:
-        WorkbenchError: it gives no text.
-    """
-    text = await call_part("reducer", context, list(texts), unrecorded=(reduce,))
-    if not isinstance(text, str) or not text.strip():
-        raise WorkbenchError(
-            f"The reducer gave {shown(text)}. Give a text, as `await reduce(texts)` gives it."
-        )
-    return text

@@ -26,7 +26,6 @@ from workbench.graphs.conversation import conversation_graph, initial_state
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import build_router
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
-from workbench.ports import Context
 from workbench.records.store import new_run_id
 from workbench.runs.asking import RunOptions, checked_message
 from workbench.session import Workbench
@@ -97,7 +96,6 @@ class Binding(NamedTuple):
     """
 
     workbench: Workbench
-    ports: Context
     complete: Callable[[Json, Data, str], Data]
     options: type[BaseModel]
 
@@ -132,7 +130,7 @@ class BoundGraph(CompiledStateGraph[Any, Any, Any, Any]):
             }
             input = await asyncio.to_thread(binding.complete, dict(input), sent, thread)
         config = {**(config or {}), "configurable": configurable}
-        events = super().astream(input, config, context=binding.ports, **options)
+        events = super().astream(input, config, context=binding.workbench.ports(), **options)
         async for event in _on_workspace_loop(binding.workbench, events):
             yield event
 
@@ -185,7 +183,7 @@ def _in_a_thread(build: Callable[[], BoundGraph]) -> Callable[[], Awaitable[Boun
 def conversation() -> BoundGraph:
     """Return the conversation graph on the workspace of ``WORKBENCH_WORKSPACE`` (default ``.workbench``)."""
     wb = _workspace()
-    ports = wb.ports()
+    conversations = wb.ports().conversations
 
     def complete(values: Json, sent: Data, thread: str) -> Data:
         message, messages = _take_question(values, "message")
@@ -206,10 +204,10 @@ def conversation() -> BoundGraph:
             },
         ).stored(thread)
         run_id = new_run_id()
-        conversation_id = ports.conversations.get_or_create_conversation_id(
+        conversation_id = conversations.get_or_create_conversation_id(
             options["user"], options["session"]
         )
-        message_id = ports.conversations.append_message(
+        message_id = conversations.append_message(
             conversation_id, "user", message, message_key=f"{run_id}:user"
         )
         state = initial_state(
@@ -224,7 +222,7 @@ def conversation() -> BoundGraph:
     graph = conversation_graph(ServedState)
     graph.add_node("reply", _reply)
     graph.add_edge("persist", "reply")
-    return bind(graph.compile(), Binding(wb, ports, complete, ConversationOptions))
+    return bind(graph.compile(), Binding(wb, complete, ConversationOptions))
 
 
 async def _reply(state: ServedState) -> Json:
@@ -241,14 +239,13 @@ def router() -> BoundGraph:
         message, _ = _take_question(values, "message")
         return {"run_id": thread, **sent, **values, "message": message}
 
-    return bind(build_router(), Binding(wb, wb.ports(), complete, RouterOptions))
+    return bind(build_router(), Binding(wb, complete, RouterOptions))
 
 
 @_in_a_thread
 def retrieval() -> BoundGraph:
     """Return the retrieval graph alone."""
     wb = _workspace()
-    ports = wb.ports()
 
     def complete(values: Json, sent: Data, thread: str) -> Data:
         query, _ = _take_question(values, "query")
@@ -262,7 +259,7 @@ def retrieval() -> BoundGraph:
         fixed = ("run_id", "query", "kb_prefix", "kb_prefixes", "route_decision")
         return {**defaults, "debug": False, **values, **{name: defaults[name] for name in fixed}}
 
-    return bind(build_retrieval().compile(), Binding(wb, ports, complete, RetrievalOptions))
+    return bind(build_retrieval().compile(), Binding(wb, complete, RetrievalOptions))
 
 
 @_in_a_thread
@@ -281,7 +278,7 @@ def fusion() -> BoundGraph:
         }
         return {**defaults, **values}
 
-    return bind(graph, Binding(wb, wb.ports(), complete, FusionConfig))
+    return bind(graph, Binding(wb, complete, FusionConfig))
 
 
 def _take_question(values: Json, name: str) -> tuple[str, list[Any]]:

@@ -185,7 +185,7 @@ def chat(wb: Workbench, form: Chat) -> Run:
         if form.kb_prefix and form.agent_type
         else form.agent_type
     )
-    options: Any = form.model_dump(include={"review", "incognito", "debug"})
+    options = form.model_dump(include={"review", "incognito", "debug"})
     options |= {
         "user": form.user_id,
         "session": form.session_id,
@@ -205,7 +205,7 @@ def decide(wb: Workbench, form: Decision) -> Run:
         raise NotPaused(
             f"Run {run.run_id} asks {request['review_id']} now, and not {shown(form.review_id)}."
         )
-    fields: Json = form.model_dump(include={"edits", "message", "note"})
+    fields = form.model_dump(include={"edits", "message", "note"})
     decision = answer(form.decision, point=(request or {}).get("point", ""), **fields)
     return run.answer_review(decision, wait=False)
 

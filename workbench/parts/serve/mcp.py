@@ -111,7 +111,7 @@ class Tools:
         Returns the answer, its sources, how well each sentence is supported by what it cites, and the id of the run.
         At the points of `review` it pauses, and returns the proposal: show it to your person, and continue by `answer`.
         """
-        options: Any = {"kb": kb or None, "review": review, "session": session or None}
+        options = {"kb": kb or None, "review": review, "session": session or None}
         return await self._carry(ctx, partial(self._wb.start, question, **options))
 
     def show(self, run_id: RunId) -> CallToolResult:
@@ -275,8 +275,7 @@ def _with_error_results(method: Callable[..., Any]) -> Callable[..., Awaitable[C
             carried = (
                 method if iscoroutinefunction(method) else partial(asyncio.to_thread, method)
             )
-            result: CallToolResult = await carried(*args, **arguments)
-            return result
+            return await carried(*args, **arguments)
         except WorkbenchError as error:
             return CallToolResult(content=[TextContent(text=visible(error))], is_error=True)
 

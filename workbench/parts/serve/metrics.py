@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 import tomllib
 from collections.abc import Callable, Container
 from contextlib import suppress
@@ -19,7 +18,6 @@ from typing import Any
 from workbench.errors import MissingExtra
 from workbench.extensions import Service
 from workbench.parts.serve import spans
-from workbench.ports import Remembering
 from workbench.records.figures import own
 from workbench.runs.recording import Recording, recorded
 from workbench.settings import ROLES
@@ -157,10 +155,6 @@ class Observers(Service):
         if self.metrics:
             self.metrics.count_task(name, seconds)
 
-    def memory(self, driver: Any, memory: Any) -> Any:
-        """Return the memory, with its recalls counted where metrics are served."""
-        return _TimedMemory(memory, self) if self.metrics and memory else memory
-
     def close(self) -> None:
         """Wait for observers at work."""
         for thread in self._threads:
@@ -178,21 +172,3 @@ def _check_library(library: str, setting: str, extra: str) -> None:
         if find_spec(library):
             return
     raise MissingExtra(setting, extra)
-
-
-class _TimedMemory:
-    """A memory whose recalls are timed."""
-
-    def __init__(self, memory: Remembering, observers: Observers):
-        self._memory = memory
-        self._observers = observers
-
-    def recall(self, message: str, **options: Any) -> Json:
-        """Recall, and count how long it took."""
-        started = time.perf_counter()
-        memories = self._memory.recall(message, **options)
-        self._observers.counted("vector_search", time.perf_counter() - started)
-        return memories
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._memory, name)

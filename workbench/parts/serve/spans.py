@@ -38,7 +38,7 @@ def run_spans(run: Recording) -> list[Span]:
     calls = [call for call in run.calls() if not call["replayed"]]
     log = document["log"]
     start = _ns(run.row["created_at"])
-    attributes: Json = {
+    attributes = {
         "workbench.run_id": run.run_id,
         "workbench.status": run.status,
         "gen_ai.operation.name": "invoke_agent",
@@ -89,7 +89,7 @@ def _chats(calls: Sequence[Call], start: int, inside: int) -> Iterator[Span]:
     for call in calls:
         end = start + int(call["seconds"] * 1e9)
         provider, _, model = call["model"].partition(":")
-        attributes: Json = {
+        attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": provider,
             "gen_ai.request.model": model,

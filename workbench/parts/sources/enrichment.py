@@ -109,7 +109,7 @@ async def search(
         results_found = await asyncio.to_thread(_judged, query, reply, knowledge, enricher.name)
         detail["hits"] = len(results_found)
     results = evidence.ranked(results_found, tool_input.top_k)
-    entities: list[Any] = [{**entity, "transient": True} for entity in reply["entities"]]
+    entities = [{**entity, "transient": True} for entity in reply["entities"]]
     subgraph = {"entities": entities, "relations": list(reply["relations"])}
     return EnrichmentOutput(
         results=results,

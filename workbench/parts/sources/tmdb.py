@@ -142,7 +142,7 @@ def film(answer: Data, language: str) -> Record | None:
         name = text(item.get("name"))
         if role and name and len(people[role]) < _LIMIT:
             people[role].setdefault(name, Credit(number(item.get("id")), name))
-    fields: Json = {
+    fields = {
         "year": _year(answer),
         **{role: list(credits) for role, credits in people.items()},
         "genres": _names(answer, "genres"),
@@ -226,9 +226,9 @@ def _year(item: Data) -> int | None:
 
 def as_enriched(records: Iterable[Record], language: str) -> Enriched:
     """Return each record as a passage of evidence, and a graph of all of them."""
-    passages = list[Passage]()
+    passages = []
     entities = dict[str, Entity]()
-    relations = dict[str, Relation]()
+    relations = {}
     for record in records:
         passages.append(_passage(record, language == "zh"))
         kind = "Film" if record.kind == "movie" else "Person"
@@ -324,7 +324,7 @@ class Tmdb:
         """Return what TMDB says of these names, within ``tmdb_timeout_s``; a failure is a note, never an error."""
         settings = self._settings
         notes = list[str]()
-        records = list[Record]()
+        records = []
         server: _Server | None = None
         try:
             if key := read_key(settings.tmdb_key, KEY):

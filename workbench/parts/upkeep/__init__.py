@@ -10,5 +10,5 @@ PART = Part(
         "gc": "commands:gc",
         "backup": "commands:backup",
     },
-    workbench={"gc": "prune:gc", "backup": "files:backup"},
+    workbench={"gc": "files:gc", "backup": "files:backup"},
 )

@@ -176,17 +176,14 @@ def _workspace(workspace: Path, _: Settings) -> Iterator[Check]:
 
 def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
     from workbench.knowledge.library import Library
-    from workbench.parts.upkeep.files import examine as faults_of
-    from workbench.parts.upkeep.prune import left_behind, to_inspect
+    from workbench.parts.upkeep.files import faults_in, left_behind, to_inspect
 
     library = Library(workspace / "knowledge", settings)
     for left in left_behind(workspace, library, delete=False):
         yield Check(left["kind"], "note", left["detail"], "workbench gc --yes")
     yield from (Check(entry["kind"], "note", entry["detail"]) for entry in to_inspect(library))
-    faults = list(faults_of(workspace, settings))
-    yield from (
-        Check(fault["what"], "problem", fault["detail"], fault["fix"]) for fault in faults
-    )
+    faults = list(faults_in(workspace, settings))
+    yield from (Check(what, "problem", detail, fix) for what, detail, fix in faults)
     if not faults:
         yield Check("files", "ok", "databases and indexes are whole")
 

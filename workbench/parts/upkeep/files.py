@@ -1,24 +1,30 @@
-"""The files of a workspace: what is damaged, with what to do about it, and a copy of the whole."""
+"""The files of a workspace: what is damaged, with what to do about it; a copy of the whole; and what can be freed.
+
+Runs that can still continue are never freed. Everything in one file is found and deleted in one transaction, so a
+process that works on the workspace meanwhile loses nothing, and one that is killed leaves the rest to the next one.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import Any, TypedDict
 
-from workbench.errors import KnowledgeError, WorkspaceError
+from workbench.errors import KnowledgeError, WorkspaceBusy, WorkspaceError
 from workbench.knowledge.library import Library
+from workbench.knowledge.rebuilding import READY
 from workbench.records.checkpoints import FIX as FIX_CHECKPOINTS
+from workbench.records.lease import locked, stale
 from workbench.records.sqlite import REPAIR, faults, translate_errors
-from workbench.records.store import runs_are_gone
+from workbench.records.store import TABLES, runs_are_gone
+from workbench.session import Workbench
 from workbench.settings import Settings
-
-if TYPE_CHECKING:
-    from workbench.session import Workbench
 
 _OF_PARTS = ("graphs.db", "experiments.db")
 _FIXES = {
@@ -30,27 +36,17 @@ _PASSING = (".lock", ".holder.json", "-wal", "-shm", "-journal")
 """Files that mean something only while a process has them open."""
 
 
-class Fault(TypedDict):
-    """One thing that is wrong, and what to do."""
-
-    what: str
-    detail: str
-    fix: str
-
-
-def examine(path: Path, settings: Settings) -> Iterator[Fault]:
-    """Yield every fault in the workspace's files."""
+def faults_in(path: Path, settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Yield every fault in the workspace's files: where it is, what is wrong, and what to do."""
     for name, fix in _FIXES.items():
         if damage := _damage(path, name):
-            yield Fault(what=name, detail=f"{path / name} is damaged: {damage}", fix=fix)
+            yield name, f"{path / name} is damaged: {damage}", fix
     library = Library(path / "knowledge", settings)
     sources = library.root.glob("[a-z0-9]*/sources.json")
     try:
         for name in sorted({*library.names(), *(file.parent.name for file in sources)}):
             if damage := _index_damage(library, name):
-                yield Fault(
-                    what=f"knowledge {name}", detail=damage, fix=f"workbench kb rebuild {name}"
-                )
+                yield f"knowledge {name}", damage, f"workbench kb rebuild {name}"
     finally:
         library.close()
 
@@ -129,3 +125,289 @@ def _index_damage(library: Library, name: str) -> str:
     if not base["chroma"] or not (base["chroma_at"] or chroma.exists()):
         return f"the vectors of {name} in {base['vector_store']} are behind its index"
     return library.damage(name)
+
+
+_HALF = re.compile(
+    r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|replaced|removed)-.*|ready|holder\.json|lock)"
+)
+_FILE = re.compile(r"\..+\.[0-9a-f]{8}")
+_ENDED = "status IN ('done', 'failed', 'cancelled') AND owner IS NULL"
+_NOT_LAST = (
+    "checkpoint_id NOT IN (SELECT max(checkpoint_id) FROM checkpoints AS last "
+    "WHERE last.thread_id = {table}.thread_id AND last.checkpoint_ns = {table}.checkpoint_ns)"
+)
+
+
+class Freed(TypedDict):
+    """One kind of data that is not needed any more."""
+
+    kind: str
+    count: int
+    bytes: int
+    detail: str
+
+
+def _freed(kind: str, count: int = 0, size: int = 0, detail: str = "") -> Freed:
+    return Freed(kind=kind, count=count, bytes=size, detail=detail)
+
+
+def gc(
+    wb: Workbench,
+    *,
+    older_than: float | None = None,
+    keep: int | None = None,
+    tapes: bool = False,
+    yes: bool = False,
+) -> list[Freed]:
+    """List unneeded files and rows, by kind: ``{"kind", "count", "bytes", "detail"}``; ``yes`` deletes them.
+
+    Checkpoints of runs that are done (their result stays), rows and leases that no one owns, what indexes have left
+    over, free pages. Runs that run, wait or were interrupted are never touched.
+
+    Args:
+        wb: the workspace.
+        older_than: runs that ended before so many days go too.
+        keep: only the newest so many ended runs stay.
+        tapes: the tapes of ended runs go too: these can no longer be replayed.
+        yes: do it; without it nothing changes.
+
+    Raises:
+        WorkspaceError: a file of the workspace is damaged, full or read-only.
+    """
+    wb._must_be_open()
+    path = wb.path
+    library = wb.knowledge
+    runs, checkpoints, graphs = (
+        path / f"{name}.db" for name in ("workbench", "checkpoints", "graphs")
+    )
+    with _transaction(runs, write=yes) as connection:
+        outdated = _outdated(connection, older_than, keep)
+        sizes = [
+            _drop(connection, table, "run_id = ?", yes, run)[1]
+            for run in outdated
+            for table in TABLES
+        ]
+    freed = [_freed("runs", len(outdated), sum(sizes))]
+    if tapes:
+        freed.append(_tapes(runs, yes))
+    if checkpoints.exists():
+        freed += _checkpoints(runs, checkpoints, set(outdated), yes)
+    freed += left_behind(path, library, delete=yes)
+    freed += to_inspect(library)
+    files = [
+        runs,
+        checkpoints,
+        graphs,
+        *(library.root / name / "index.db" for name in library.names()),
+    ]
+    freed += [_compacted(file, yes) for file in files if file.exists()]
+    return [entry for entry in freed if entry["count"] or entry["bytes"] or entry["detail"]]
+
+
+def _outdated(
+    connection: sqlite3.Connection, older_than: float | None, keep: int | None
+) -> list[str]:
+    """Return the ended runs that are too old, or too many."""
+    ended = connection.execute(
+        f"SELECT run_id, ifnull(ended_at, created_at) FROM runs WHERE {_ENDED} ORDER BY created_at DESC, run_id"
+    ).fetchall()
+    limit = (
+        None
+        if older_than is None
+        else (datetime.now(UTC) - timedelta(days=older_than)).isoformat()
+    )
+    return [
+        run_id
+        for place, (run_id, ended_at) in enumerate(ended)
+        if (limit is not None and ended_at < limit) or (keep is not None and place >= keep)
+    ]
+
+
+def _tapes(path: Path, yes: bool) -> Freed:
+    ended = f"run_id IN (SELECT run_id FROM runs WHERE {_ENDED})"
+    with _transaction(path, write=yes) as connection:
+        (count,) = connection.execute(
+            f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}"
+        ).fetchone()
+        _, size = _drop(connection, "tapes", ended, yes)
+    return _freed("tapes of ended runs", count, size)
+
+
+def _drop(
+    connection: sqlite3.Connection, table: str, where: str, yes: bool, *values: Any
+) -> tuple[int, int]:
+    """Return the count and the bytes of these rows of a table; with ``yes`` delete them."""
+    columns = [column for _, column, *_ in connection.execute(f"PRAGMA table_info({table})")]
+    size_of_row = " + ".join(f"ifnull(length({column}), 0)" for column in columns)
+    count, size = connection.execute(
+        f"SELECT count(*), ifnull(sum({size_of_row}), 0) FROM {table} WHERE {where}", values
+    ).fetchone()
+    if yes:
+        connection.execute(f"DELETE FROM {table} WHERE {where}", values)
+    return count, size
+
+
+def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[Freed]:
+    """Delete the checkpoints of finished runs, of cancelled ones all but the last, and of unknown runs.
+
+    Of a recorded graph the last one stays: the next run of its thread continues there.
+    The threads are read before the runs: a run has its row before its first checkpoint, so no new run is unknown.
+    """
+    freed = []
+    with _transaction(path, write=yes) as connection:
+        tables = {
+            row[0]
+            for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        }
+        if not {"checkpoints", "writes"} <= tables:
+            return []
+        select = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
+        threads = {row[0] for row in connection.execute(select)}
+        with _transaction(runs, write=False) as store:
+            rows = store.execute(
+                "SELECT run_id, status, owner, graph = '' AND result IS NOT NULL FROM runs"
+            ).fetchall()
+        run_ids = {row[0] for row in rows}
+        ended = {
+            i for i, status, owner, _ in rows if status in ("done", "cancelled") and owner is None
+        }
+        done = {i for i, status, _, has_result in rows if status == "done" and has_result} & ended
+        unknown = {run_id for run_id in threads if run_id not in run_ids or run_id in outdated}
+        for kind, chosen, where in (
+            ("checkpoints of finished runs", threads & done - unknown, "thread_id = ?"),
+            (
+                "earlier checkpoints of ended runs",
+                threads & ended - done - unknown,
+                f"thread_id = ? AND {_NOT_LAST}",
+            ),
+            ("checkpoints of removed runs", unknown, "thread_id = ?"),
+        ):
+            count = size = 0
+            for thread in sorted(chosen):
+                dropped = [
+                    _drop(connection, t, where.format(table=t), yes, thread)
+                    for t in ("writes", "checkpoints")
+                ]
+                count = count + dropped[1][0]
+                size = size + dropped[0][1] + dropped[1][1]
+            freed.append(_freed(kind, count, size))
+    return freed
+
+
+def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
+    """Return what killed processes have left, by file, and with ``delete`` remove it; files of live ones stay."""
+    leases = {file: folder_size(file) for file in stale(path / "leases")}
+    if delete:
+        stale(path / "leases", remove=True)
+    half = _half_done(library, delete=delete)
+    kinds = {"leases of dead processes": leases, "half of a rebuild or a removal": half}
+    return [
+        _freed(
+            kind,
+            len(files),
+            sum(files.values()),
+            ", ".join(
+                f"{file.relative_to(path)} ({size / 1e6:,.2f} MB)" for file, size in files.items()
+            ),
+        )
+        for kind, files in kinds.items()
+        if files
+    ]
+
+
+def _half_done(library: Library, *, delete: bool) -> dict[Path, int]:
+    """Return what a killed writer has left in a base and next to it, with its bytes; with ``delete`` remove it.
+
+    Files that a process is using are not counted.
+    """
+    sizes = {}
+    inside = (
+        path
+        for path in library.root.glob("[a-z0-9]*/.*")
+        if not path.parent.is_symlink() and _FILE.fullmatch(path.name)
+    )
+    for path in sorted([*library.root.glob(".*"), *inside]):
+        half = _HALF.fullmatch(path.name)
+        name = half[1] if half else ""
+        if path.parent != library.root:
+            name = path.parent.name
+        lock = library.root / f".{name}.lock"
+        exists = (library.root / name).exists()
+        # in use, the lock of an existing base, or a finished rebuild that is to take the place of its base
+        in_use = (
+            locked(path)
+            or locked(lock)
+            or (path == lock and exists)
+            or (path.suffix == READY and not exists)
+        )
+        if not name or in_use:
+            continue
+        sizes[path] = folder_size(path)
+        if delete:
+            with suppress(WorkspaceBusy), library.writing(name, make=False):
+                if path != lock:  # the lock is removed when it is released
+                    _remove(path)
+    return sizes
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def folder_size(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a folder; the target of a link is not counted."""
+    files = path.rglob("*") if path.is_dir() and not path.is_symlink() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def to_inspect(library: Library) -> Iterator[Freed]:
+    """Yield what needs a person: damaged bases that a rebuild set aside. They are never deleted."""
+    for file in sorted(library.root.glob(".*.broken-*")):
+        detail = f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
+        yield _freed("damaged, kept by a rebuild", detail=detail)
+
+
+def _compacted(path: Path, yes: bool) -> Freed:
+    """Count the free pages of a database; with ``yes`` give them and a long write-ahead log back to the disk."""
+    log = Path(f"{path}-wal")
+    kind = f"free pages of {path.parent.name + '/' if path.name == 'index.db' else ''}{path.name}"
+    with _connection(path) as connection:
+        (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        before = folder_size(path) + folder_size(log)
+        if not yes:
+            return _freed(kind, pages, pages * size)
+        try:
+            with translate_errors(path):
+                if pages:
+                    connection.execute("VACUUM")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except WorkspaceBusy as busy:
+            return _freed(kind, detail=str(busy))
+        after = folder_size(path) + folder_size(log)
+        return _freed(kind, pages, max(0, before - after))
+
+
+@contextmanager
+def _transaction(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
+    with _connection(path) as connection:
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
+
+
+@contextmanager
+def _connection(path: Path) -> Iterator[sqlite3.Connection]:
+    with (
+        translate_errors(path),
+        closing(sqlite3.connect(path, timeout=5.0, isolation_level=None)) as connection,
+    ):
+        connection.execute("PRAGMA synchronous = NORMAL")
+        yield connection
