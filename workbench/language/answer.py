@@ -11,15 +11,14 @@ It asks back for a pronoun without anything before it, and for a name that sever
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from workbench.language.citing import cite, marked_each, spaced
-from workbench.language.dates_and_numbers import read_dates
 from workbench.language.fields import Document, FieldsWriter
 from workbench.language.followup import asks_for_more
-from workbench.language.names import bare, blotted
+from workbench.language.names import bare
 from workbench.language.quoting import (
     Quotes,
     Sentence,
@@ -30,8 +29,8 @@ from workbench.language.quoting import (
     split_sentences,
 )
 from workbench.language.quoting import weights as fitted
-from workbench.language.words import fields_by_name, measured, pattern, shown
-from workbench.ports import Bases, Field
+from workbench.language.words import field_words, fields_by_name, measured, pattern, shown
+from workbench.ports import Bases, Field, KnowledgeBase, Passage
 from workbench.state import Citation, Data, Evidence, Json, NameRead, Question, RetrievalResult
 from workbench.text import CJK, content_stems, fold, mentions, stems
 
@@ -106,19 +105,11 @@ def judge(
     absent = [
         pair for pair in fields.missing if not any(_says(q, *pair, fields) for q in chosen.quotes)
     ]
-    # Where no document of the corpus holds for a list's conditions, no quotation is that list. No sentence
-    # chooses among documents by what their fields do not have.
+    # Where no document of the corpus holds for a list's conditions, no quotation is that list. What fields answer they
+    # have answered by now: a line of a record is no sentence that does.
     empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
-    chooses = len(fields.schema) > 1 and pattern("intent.which").search(question["text"].lower())
-    # A field is asked of a document: a name that is none of these is not answered for. What fields answer they have
-    # answered by now: a line of a record is no sentence that does.
-    unsaid = (
-        empty_list
-        or (chooses and question["not_applied"])
-        or (unknown and question["fields"])
-        or all(quote.is_field for quote in chosen.quotes)
-    )
-    says = chosen.sure and not unsaid and _says_kind(question, chosen.quotes)
+    unsaid = empty_list or all(quote.is_field for quote in chosen.quotes)
+    says = chosen.sure and not unsaid
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
     if not quotes:
@@ -183,26 +174,23 @@ def group_by_document(results: Evidence) -> dict[str, Document]:
     pieces: dict[str, list[tuple[int, RetrievalResult]]] = {}
     for n, result in enumerate(results, 1):
         if result["source_type"] != "community":
-            pieces.setdefault(
-                str(result["metadata"].get("doc_id") or result["result_id"]), []
-            ).append((n, result))
-    by_document: dict[str, list[Sentence]] = {}
-    for sentence in split_sentences(results):
-        by_document.setdefault(sentence.doc_id, []).append(sentence)
+            doc_id = str(result["metadata"].get("doc_id") or result["result_id"])
+            pieces.setdefault(doc_id, []).append((n, result))
+    sentences = split_sentences(results)
     documents = {}
     for doc_id, own in pieces.items():
         # A passage of the document itself is cited for its fields before a relation or an entity.
-        n, first = min(own, key=lambda piece: (piece[1]["source_type"] != "chunk", piece[0]))
+        own.sort(key=lambda piece: (piece[1]["source_type"] != "chunk", piece[0]))
+        n, first = own[0]
         fields = Json()
         stated_by = dict[str, int]()
-        for place, result in sorted(own, key=lambda piece: piece[0] != n):
-            for name, value in (result["metadata"].get("fields") or {}).items():
-                fields.setdefault(name, value)
-                stated_by.setdefault(name, place)
+        for place, result in reversed(own):
+            stated = result["metadata"].get("fields") or {}
+            fields |= stated
+            stated_by |= dict.fromkeys(stated, place)
         title = str(first["metadata"].get("title") or doc_id)
-        documents[doc_id] = Document(
-            doc_id, title, n, fields, stated_by, tuple(by_document.get(doc_id, ()))
-        )
+        said = tuple(sentence for sentence in sentences if sentence.doc_id == doc_id)
+        documents[doc_id] = Document(doc_id, title, n, fields, stated_by, said)
     return documents
 
 
@@ -303,23 +291,8 @@ def _says(quote: Sentence, title: str, name: str, fields: FieldsWriter) -> bool:
 
 def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
     """Return True where a text has one of the words for a field, or one of the values that a document has in it."""
-    called = [word for words in field["called"].values() for word in words]
-    return any(fold(word) in fold(text) for word in [field["name"], *called, *values])
-
-
-def _says_kind(question: Question, quotes: Sequence[Sentence]) -> bool:
-    """Return True where a date, or a number that is no date, is quoted if one is asked for."""
-    texts = [quote.text.lower() for quote in quotes]
-    if question["answer_type"] == "date":
-        return any(map(pattern("answers.has_date").search, texts))
-    if question["answer_type"] == "number":
-        dates = [[span[:2] for span in read_dates(text)] for text in texts]
-        texts = [
-            text if len(spans) > 1 else blotted(text, spans)  # two dates are a duration
-            for text, spans in zip(texts, dates, strict=True)
-        ]
-        return any(map(pattern("answers.has_number").search, texts))
-    return True
+    words = [field["name"], *field_words(field), *values]
+    return any(fold(word) in fold(text) for word in words)
 
 
 def _unclear(fields: FieldsWriter) -> str:
@@ -418,49 +391,34 @@ def name_left_open(question: str, bases: Bases) -> Open | None:
     """Return the documents of a name that several have and nothing in the question tells apart."""
     for base in bases:
         for mention in base.link(question):
-            entities = [
-                base.entity(i) for i in (mention["entity_id"], *mention.get("others", []))
-            ]
-            ids = list(
-                dict.fromkeys(
-                    entity["doc_id"] for entity in entities if entity and entity["doc_id"]
-                )
-            )
+            entities = map(base.entity, (mention["entity_id"], *mention.get("others", [])))
+            ids = dict.fromkeys(e["doc_id"] for e in entities if e and e["doc_id"])
             if len(ids) > 1:
-                passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
-                return Open(_distinguished(passages), mention["surface"])
+                return Open(_distinguished(_first_passages(base, ids)), mention["surface"])
         titles = base.link(question, "title")
-        ids = titles[0]["doc_ids"] if len(titles) == 1 else []
-        passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
+        passages = _first_passages(base, titles[0]["doc_ids"] if len(titles) == 1 else [])
         matches = [_KIND.search(passage["title"]) for passage in passages]
         kinds = {match[1] for match in matches if match}
-        if len(kinds) == len(passages) > 1 and not any(
-            content_stems(kind) & content_stems(question) for kind in kinds
-        ):
+        decided = any(content_stems(kind) & content_stems(question) for kind in kinds)
+        if len(kinds) == len(passages) > 1 and not decided:
             return Open(_distinguished(passages), titles[0]["surface"])
     return None
 
 
-def _distinguished(passages: Sequence[Data]) -> list[Reading]:
+def _first_passages(base: KnowledgeBase, doc_ids: Iterable[str]) -> list[Passage]:
+    return [passage for i in doc_ids for passage in base.passages(doc_ids=[i])[:1]]
+
+
+def _distinguished(passages: Sequence[Passage]) -> list[Reading]:
     """Return documents by their titles, with the briefest field that tells apart those that share one."""
     titles = [passage["title"] for passage in passages]
+    fields = [{**passage["fields"], "id": passage["doc_id"]} for passage in passages]
+    texts = {name: [str(own.get(name, "–")) for own in fields] for name in fields[0]}
+    apart = [name for name in texts if len({*texts[name]}) == len(fields)]
     if len(set(titles)) < len(titles):
-        fields = [{**passage["fields"], "id": passage["doc_id"]} for passage in passages]
-        texts = {name: [str(own.get(name, "–")) for own in fields] for name in fields[0]}
-        apart = [
-            name
-            for name, values in texts.items()
-            if name != "id" and len({*values}) == len(fields)
-        ]
-        name = min(apart, key=lambda name: max(map(len, texts[name])), default="id")
-        values = [
-            own[name] if isinstance(own.get(name), list) else [own.get(name, "–")]
-            for own in fields
-        ]
-        titles = [
-            f"{title} ({name} {', '.join(map(str, v))})"
-            for title, v in zip(titles, values, strict=True)
-        ]
+        name = min(apart, key=lambda name: (name == "id", max(map(len, texts[name]))))
+        values = [re.sub(r"[\[\]']", "", text) for text in texts[name]]
+        titles = [f"{t} ({name} {value})" for t, value in zip(titles, values, strict=True)]
     readings = [
         Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)
     ]

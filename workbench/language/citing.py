@@ -32,9 +32,13 @@ def cite(text: str, evidence: Evidence) -> tuple[str, list[Citation], list[int]]
     text, unknown = renumbered(text, {n: n for n in range(1, len(evidence) + 1)})
     citations = []
     for sentence in marked_sentences(text):
-        for n in dict.fromkeys(int(n) for n in re.findall(r"\[(\d+)\]", sentence)):
-            citations.append(citation(n, sentence, evidence[n - 1]))
+        citations += [citation(n, sentence, evidence[n - 1]) for n in cited(sentence)]
     return text, citations, unknown
+
+
+def cited(sentence: str) -> list[int]:
+    """Return the numbers of the marks of a sentence, each once."""
+    return list(dict.fromkeys(map(int, re.findall(r"\[(\d+)\]", sentence))))
 
 
 def renumbered(text: str, numbers: Mapping[int, int]) -> tuple[str, list[int]]:

@@ -9,7 +9,16 @@ from functools import cached_property
 
 from workbench.language.citing import marked
 from workbench.language.quoting import Sentence
-from workbench.language.words import NO, TABLE, YES, fields_by_name, in_words, shown
+from workbench.language.words import (
+    NO,
+    TABLE,
+    YES,
+    field_words,
+    fields_by_name,
+    in_words,
+    shown,
+    value_in_words,
+)
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Data, Question
 from workbench.text import CJK, amount, fold, stems
@@ -44,8 +53,8 @@ class Document:
         """Return the values of a field as text; an empty list where the document has none."""
         value = self.fields.get(name)
         values = value if isinstance(value, list | tuple) else [value]
-        texts = [_YES_NO[v] if isinstance(v, bool) else str(v) for v in values if v is not None]
-        return [text for text in texts if text.strip()]
+        known = [v for v in values if v not in (None, "")]
+        return [_YES_NO[v] if isinstance(v, bool) else str(v) for v in known]
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -137,28 +146,22 @@ class FieldsWriter:
             return self._sides(about)
         if question["intent"] == "recommend":
             return ""
-        if question["aggregate"] and not question["words"] and not question["names"]:
+        if question["aggregate"] and not question["words"]:
             return self._aggregate()
         if question["words"]:
-            return self._words_left() if question["intent"] == "list" and not about else ""
-        if about and question["fields"] and not question["conditions"]:
+            return self._words_left()
+        if about and question["fields"]:
             return self._facts(about)
         if about and all(sentence.is_field for d in about for sentence in d.sentences):
-            dates = [name for name in self.typed if self.schema[name]["type"] == "date"]
-            names = dates if question["answer_type"] == "date" else self.typed
-            return "\n".join(self.statement(document, names) for document in about)
+            return "\n".join(self.statement(document, self.typed) for document in about)
         if question["names"]:
             return ""
-        if question["count"] and not question["fields"]:
+        if question["count"]:
             return self._count()
-        if question["sort"] and question["limit"] == 1:
+        if question["limit"] == 1:
             return self._first()
-        if question["conditions"] or question["sort"]:
-            return self.listing(self.holding, len(self.selected))
-        return self.listing(self.holding, self._total()) if question["intent"] == "list" else ""
-
-    def _total(self) -> int:
-        return sum(base.about()["counts"]["documents"] for base in self.bases)
+        lists = question["conditions"] or question["sort"] or question["intent"] == "list"
+        return self.listing(self.holding, len(self.selected)) if lists else ""
 
     def _words_left(self) -> str:
         """List what holds for the conditions and says most of the other words; note those that are missing."""
@@ -181,15 +184,11 @@ class FieldsWriter:
         said_by_all = wanted.intersection(*(saying[document.doc_id] for document in having))
         missing = [word for word in question["words"] if not stems(word) <= said_by_all]
         words = [f"“{word}”" for word in question["words"] if word not in missing]
-        is_first = question["sort"] and question["limit"] == 1
-        text = (
-            self._first()
-            if is_first
-            else self.listing(having, len(self.selected), notes, self.joined(words))
-        )
         ignored = " ".join(question["not_applied"])
-        self.not_applied.extend(word for word in missing if text and word not in ignored)
-        return text
+        self.not_applied.extend(word for word in missing if word not in ignored)
+        if question["limit"] == 1:
+            return self._first()
+        return self.listing(having, len(self.selected), notes, self.joined(words))
 
     def about(self) -> list[Document]:
         """Return the documents of the evidence that the question names; of a name that no base knows, by title."""
@@ -227,13 +226,10 @@ class FieldsWriter:
 
     def noun(self, count: int) -> str:
         """Return what this many documents are called."""
-        words = next(
-            filter(None, (base.about()["nouns"].get(self.language) for base in self.bases)), []
-        )
-        if self.language == "zh":
-            return words[0] if words else "文档"
-        singular, plural = words[:2] if len(words) > 1 else ("document", "documents")
-        return singular if count == 1 else plural
+        usual = ["文档"] if self.language == "zh" else ["document", "documents"]
+        nouns = (base.about()["nouns"].get(self.language) for base in self.bases)
+        words = next(filter(None, nouns), usual)
+        return words[self.language == "en" and count != 1]
 
     def measure(self) -> str:
         """Return the Chinese measure word of the documents."""
@@ -247,10 +243,8 @@ class FieldsWriter:
 
     def conditions(self) -> str:
         """Return the conditions in words."""
-        conditions = [
-            Condition(field=c["field"], op=c["op"], value=self.called(c["value"]))
-            if isinstance(c["value"], str)
-            else c
+        conditions: list[Condition] = [
+            {**c, "value": self.called(c["value"])} if isinstance(c["value"], str) else c
             for c in self.question["conditions"]
             if c["field"] in self.schema
         ]
@@ -264,28 +258,13 @@ class FieldsWriter:
         return self.say(f" ({what})", f"（{what}）") if what else ""
 
     def _value_text(self, field: Field, value: str) -> str:
-        words = field["values_called"].get(value, {}).get(self.language, [])
-        if self.language == "zh" and words:
-            return words[0]
-        text = self.called(value) if field["type"] == "name" else value
-        if field["type"] == "number" and re.fullmatch(r"\d+(\.\d+)?", text):
-            digits, point, part = text.partition(".")
-            text = f"{int(digits):,}{point}{part}"
-        if field["unit"] and re.fullmatch(r"[\d.,]+", text):
-            return f"{text}{self.say('' if field['unit'] == '%' else ' ', '')}{field['unit']}"
-        return text
+        value = self.called(value) if field["type"] == "name" else value
+        return value_in_words(value, field, self.language)
 
     def field_called(self, words: str) -> str:
         """Return the field that is called so in any language; "" where none is."""
-        called = fold(words)
-        return next(
-            (
-                name
-                for name, field in self.schema.items()
-                if called in {fold(word) for texts in field["called"].values() for word in texts}
-            ),
-            "",
-        )
+        names = (n for n, f in self.schema.items() if fold(words) in map(fold, field_words(f)))
+        return next(names, "")
 
     def value_texts(self, document: Document, name: str) -> list[str]:
         """Return the values of a field in the language of the question."""
@@ -339,11 +318,7 @@ class FieldsWriter:
 
     def rows(self, about: Sequence[Document]) -> list[list[str]]:
         """Return a row for each compared field with a cell for each document, below a row of titles."""
-        titles = [self.title(d) for d in about]
-        for place, document in enumerate(about):
-            if document.title not in titles[place]:  # its sources call it so
-                titles[place] += f"（{document.title}）"
-        rows = [["", *map(_in_cell, titles)]]
+        rows = [["", *(_in_cell(self.title(document)) for document in about)]]
         for name in self.shared(about):
             cells = [
                 f"{_in_cell(self.values_text(document, name))} [{document.stated_by[name]}]"
@@ -396,7 +371,7 @@ class FieldsWriter:
             return ""
         total = sum(number * count for number, count in counts)
         is_sum = self.question["aggregate"] == "sum"
-        number = f"{total if is_sum else total / having:,.2f}".rstrip("0").rstrip(".")
+        number = f"{total if is_sum else total / having:.2f}".rstrip("0").rstrip(".")
         value = self._value_text(self.schema[name], number)
         english, chinese = ("Total", "总") if is_sum else ("Average", "平均")
         documents = f"{self.counted(having)}{self.inside()}"
@@ -409,7 +384,7 @@ class FieldsWriter:
     def _count(self) -> str:
         if self.question["conditions"]:
             return self.listing(self.holding, len(self.selected))
-        documents = self.counted(self._total())
+        documents = self.counted(len(self.selected))
         return self.say(f"There are {documents}.", f"共有 {documents}。")
 
     def _first(self) -> str:
@@ -417,8 +392,6 @@ class FieldsWriter:
         sort = self.question["sort"]
         assert sort is not None
         having = [document for document in self.holding if document.values(sort["field"])]
-        if not having or having[0].doc_id != self.selected[0]:
-            return ""
         first = [d for d in having if d.values(sort["field"]) == having[0].values(sort["field"])]
         names = dict.fromkeys([sort["field"], *self.question["fields"]])
         return "\n".join(self.statement(document, names, self.inside()) for document in first)
@@ -472,18 +445,13 @@ class FieldsWriter:
         equal = {c["field"] for c in question["conditions"] if c["op"] == "eq"}
         names = [*question["fields"], *([question["sort"]["field"]] if question["sort"] else [])]
         names += [c["field"] for c in question["conditions"] if c["op"] not in ("eq", "exists")]
-        names += [
-            name
-            for name in self.typed
-            if all(0 < len(d.values(name)) < 4 for d in (document, *among))
-        ]
+        names += [n for n in self.typed if all(0 < len(d.values(n)) < 4 for d in among)]
         wanted = [
             n
             for n in dict.fromkeys(names)
             if n in self.schema
             and n not in equal
-            and not {*map(fold, document.values(n))} <= {*YES, *NO}
-            and document.values(n) not in ([], [document.title])
+            and not {*map(fold, document.values(n))} <= {*YES, *NO, fold(document.title)}
         ]
         wanted = wanted[: max(2, len(question["fields"]))]
         facts = [self.joined(self.value_texts(document, name)[:3]) for name in wanted]

@@ -19,7 +19,7 @@ from workbench.language.dates_and_numbers import (
     read_limit,
     read_numbers,
 )
-from workbench.language.names import QUOTED, blotted, names_in
+from workbench.language.names import blotted, names_in
 from workbench.language.words import (
     NO,
     TABLE,
@@ -159,8 +159,8 @@ class _Reader:
         self.fields = list(fields_by_name(bases).values())
         self.folded = fold_in_place(text[:LONGEST])
         nouns = self._nouns()
-        self.names, values = self._names_and_values(nouns)
-        taken = [*map(at, self.names), *(match.span() for match in QUOTED.finditer(self.folded))]
+        self.names, values = self._names_and_values()
+        taken = [*map(at, self.names)]
         self.plain = blotted(self.folded, taken)
         values = [value for value in values if not meets(value, taken)]
         dates = [
@@ -185,24 +185,16 @@ class _Reader:
             ]
         self.values = [value for value in values if value.field in self.fields]
         self.called = self._called({*nouns.values()})
-        heads = [
-            span
-            for word in nouns
-            for span in word_spans(word, self.plain)
-            if not meets(span, self.values)
-        ]
+        heads = [span for word in nouns for span in word_spans(word, self.plain)]
         self.heads = sorted([*heads, *map(at, filter(self._is_plural, self.values))])
 
     def question(self) -> Question:
         """Read everything, what the rest depends on first."""
-        numbers = read_numbers(blotted(self.plain, map(at, [*self.dates, *self.values])))
+        numbers = read_numbers(self.plain)
         has_document = any(name["doc_id"] for name in self.names)
-        fitting = any(
-            number.op != "eq" and self._number_field(number) for number in numbers
-        ) or any(
-            self.nearest(date, "date", 8)
-            or (_only(self.of_type("date")) and _holding(date, self.of_type("date")))
-            for date in self.dates
+        dated = _only(self.of_type("date"))
+        fitting = any(map(self._number_field, numbers)) or any(
+            dated or self.nearest(date, "date", 8) for date in self.dates
         )
         limit = read_limit(self.plain)
         limit = None if limit == 1 else limit
@@ -212,14 +204,13 @@ class _Reader:
         self.wishes = bool(self.find("intent.recommend"))
         flags = [called for called in self.called if self._is_flag(called)]
         self._read_negations([*self.values, *self.names, *self.dates, *numbers, *flags])
-        refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
+        refuses = any(self.refused.get(at(value)) for value in self.values)
         selecting = bool(
             self.wishes
             or aggregate
             or count
             or sort
             or self.find("intent.list")
-            or (self.heads and refuses)
             or (
                 not has_document
                 and (fitting or self.heads or refuses or flags or self._chooses())
@@ -257,7 +248,7 @@ class _Reader:
             "limit": limit,
             "count": count,
             "aggregate": aggregate,
-            "fields": [] if intent == "person" else fields,
+            "fields": fields,
             "words": words,
             "date_asked": self.date_asked,
             "understood": list(dict.fromkeys(self.understood)),
@@ -280,7 +271,7 @@ class _Reader:
         """Return the documents of all knowledge bases that hold."""
         return [doc_id for base in self.bases for doc_id in base.select(conditions, sort, limit)]
 
-    def _names_and_values(self, nouns: Collection[str]) -> tuple[list[NameRead], list[Span]]:
+    def _names_and_values(self) -> tuple[list[NameRead], list[Span]]:
         text = self.text[:LONGEST]
         words = [
             (word, field, value)
@@ -296,11 +287,7 @@ class _Reader:
         linked = [
             n
             for n in names_in(text, self.bases)
-            if n["doc_id"]
-            or not (
-                fold(n["surface"]) in nouns  # a question may begin with a noun
-                or any(v.start <= n["start"] and n["end"] <= v.end for v in values)
-            )
+            if n["doc_id"] or not any(v.start <= n["start"] and n["end"] <= v.end for v in values)
         ]
         return linked, values
 
@@ -327,24 +314,25 @@ class _Reader:
                 fold(word): "" for kind in ("en", "zh") for word in vocabulary.get(kind, ())
             }
             tables = [*vocabulary.get("types", ()), *vocabulary.get("tables", ())]
-            nouns |= {fold(table): table for table in tables if table != "Document"}
+            nouns |= {fold(table): table for table in tables}
         return nouns
 
     def _table(self, nouns: dict[str, str], taken: Sequence[Any]) -> Condition | None:
         """Return the condition on the one table that a noun calls; of none that is refused or has all documents."""
         taken = [*taken, *((end, until) for _, end, until in self._negations())]
-        tables = {}
-        for word, table in nouns.items():
-            if table and any(not meets(span, taken) for span in word_spans(word, self.plain)):
-                tables[word.rstrip("s")] = table
-        conditions = []
-        for table in tables.values():
-            inside, outside = (
-                Condition(field=TABLE["name"], op=op, value=table) for op in ("eq", "ne")
-            )
-            if self.select([inside], limit=1) and self.select([outside], limit=1):
-                conditions.append(inside)
-        return conditions[0] if len(conditions) == 1 else None
+        tables = {
+            word.rstrip("s"): table
+            for word, table in nouns.items()
+            if table and any(not meets(span, taken) for span in word_spans(word, self.plain))
+        }
+        if len(tables) != 1:
+            return None
+        inside, outside = (
+            Condition(field=TABLE["name"], op=op, value=table)
+            for table in tables.values()
+            for op in ("eq", "ne")
+        )
+        return inside if self.select([outside], limit=1) else None
 
     def _called(self, tables: Collection[str]) -> list[Span]:
         """Return where fields are called by their words, or measured by adjectives; words of values belong to those.
@@ -358,29 +346,17 @@ class _Reader:
             field = _only(measured(degree[0], fields))
             if field and not meets(degree.span(), calls):
                 calls.append(Span(*degree.span(), field))
-        return sorted(calls, key=at)
+        return calls
 
     def _is_plural(self, value: Span) -> bool:
         """Return True for a value that means the documents that have it: "laptops"."""
         surface = self.plain[value.start : value.end]
         return not CJK.search(surface) and surface not in (fold(value.value), value.value)
 
-    def _stands_alone(self, value: Span) -> bool:
-        """Return True for a value that is not part of a longer phrase, nor what a text is about."""
-        behind = self.plain[value.end :]
-        word = re.match(r"\s*([a-z']+|[\u3400-\u9fff])", behind)
-        next_place = value.end + len(behind) - len(behind.lstrip())
-        read_next = next_place in (
-            at(span)[0]
-            for span in (*self.heads, *self.values, *self.names, *self.called, *self.used)
-        )
-        closed = (
-            not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
-        )
-        alone = read_next or closed or STOP_WORDS_ZH.match(behind.lstrip())
+    def _is_topic(self, value: Span) -> bool:
+        """Return True for a value, not written as in its field, that a text is about."""
         exact = self.text[value.start : value.end] == value.value != value.value.lower()
-        topic = pattern("values.topic").search(self.plain[: value.start])
-        return bool(alone) and (exact or not topic)
+        return not exact and bool(pattern("values.topic").search(self.plain[: value.start]))
 
     def nearest(self, span: Any, kind: str, limit: int = REACH) -> Span | None:
         """Return the nearest word of a field of this type, at most ``limit`` characters away."""
@@ -410,18 +386,14 @@ class _Reader:
             before = [span for span in spans if span[1] <= start]
             if reached and reached[0][0] <= min(until, end + REACH):
                 self.used.append((start, end))
-                # "not present on 5 March" refuses what stands before the date
-                on = [at(date) for date in self.dates if date.op == "eq"]
-                clear = reached[0] not in on or not self._says(end, reached[0][0])
                 for span in [reached[0], *self._joined(reached)]:
-                    refused[span] = clear and span not in refused
-            elif before and not pattern("words.clause").search(self.plain[before[-1][1] : start]):
-                # "that she did not edit": who is meant stands before it
+                    refused[span] = span not in refused
+            elif before:  # "that she did not edit": who is meant stands before it
                 refused[before[-1]] = False
         only = [match.end() for match in pattern("negation.only").finditer(self.plain)]
         for start, end in spans:
             behind = pattern("negation.behind").match(self.plain[end:])
-            if behind and behind.group():
+            if behind:
                 self.used.append((end, end + behind.end()))
                 refused.setdefault((start, end), True)
             if any(0 <= start - stop <= 4 for stop in only):
@@ -436,11 +408,6 @@ class _Reader:
             end = pattern("negation.ends").search(masked, match.end())
             yield *match.span(), end.start() if end else len(masked)
 
-    def _says(self, start: int, end: int) -> bool:
-        """Return True where a part of the question has a word that is neither a field's nor a stop word."""
-        left = blotted(self.plain, map(at, self.called))[start:end]
-        return any(word not in STOP_WORDS for word in re.findall(r"[a-z0-9]+", left))
-
     def _joined(self, spans: Sequence[At]) -> Iterator[At]:
         """Yield what is joined with the first of these spans by commas, "and" and "or"."""
         for first, second in pairwise(spans):
@@ -450,12 +417,12 @@ class _Reader:
 
     def _report_negations(self) -> None:
         """Report a negation that reaches no value, name, number or date: it is never turned into its opposite."""
-        for start, end, reach in self._negations([*self.refused, *self.used]):
+        for start, end, reach in self._negations(self.used):
             refuses = any(
                 end <= begin <= reach or stop <= start <= stop + REACH
                 for begin, stop in self.refused
             )
-            until = min([reach, end + REACH, *(begin for begin, _ in self.used if begin >= end)])
+            until = min(reach, end + REACH)
             if not refuses and self.plain[end:until].strip(" _"):
                 self.skip((start, until))
 
@@ -465,7 +432,7 @@ class _Reader:
         self, field: Field, op: Op, value: Any, span: At, called: Span | None = None
     ) -> None:
         """Add a condition, turned where it is refused; ``called`` is the word of its field next to it."""
-        self.used += [span, *([at(called)] if called and called.field == field else [])]
+        self.used += [span, *([at(called)] if called else [])]
         refused = self.refused.get(span)
         if refused is False or (refused and op not in _OPPOSITES):
             self.skip(span)
@@ -496,7 +463,7 @@ class _Reader:
 
     def _apply_values(self) -> None:
         """Apply the values of categories that stand by themselves: not inside another phrase, not as a topic."""
-        applied = [v for v in self.values if at(v) in self.refused or self._stands_alone(v)]
+        applied = [v for v in self.values if at(v) in self.refused or not self._is_topic(v)]
         for value in applied:
             field_word = self.nearest(value, "category", 4)
             if field_word and field_word.field == value.field:
@@ -555,7 +522,7 @@ class _Reader:
         """Return True for a choice among documents by a value of theirs: "which kettle is from Norway"."""
         which = self.find("intent.which")
         asks_field = which and any(0 <= called.start - which.end() <= 2 for called in self.called)
-        return bool(which and not asks_field and any(map(self._stands_alone, self.values)))
+        return bool(which and not asks_field and not all(map(self._is_topic, self.values)))
 
     def _is_flag(self, called: Span) -> bool:
         """Return True for a field of yes and no that the question calls without one of them: "in stock"."""
@@ -749,10 +716,6 @@ class _Reader:
         ]
         if self.find("answers.person") and not self.find("answers.date"):  # "who launched it"
             free = [called for called in free if called.field["type"] not in ("date", "number")]
-        if has_document and self.find(
-            "answers.yes_no"
-        ):  # "is it from Italy" asks for the country
-            free += [value for value in self.values if not meets(value, self.used)]
         earlier, dated = self.find("order.earlier_or_later"), _only(self.of_type("date"))
         if len(self.names) > 1 and earlier and dated:
             free.append(Span(*earlier.span(), dated))

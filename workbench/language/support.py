@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from workbench.language.citing import marked_sentences
+from workbench.language.citing import cited, marked_sentences
 from workbench.text import (
     CJK,
     STOP_WORDS,
@@ -91,7 +91,7 @@ def statements(text: str) -> list[str]:
     return [
         sentence
         for sentence in marked_sentences(text)
-        if _states(_bare(sentence), bool(_cited(sentence)))
+        if _states(_bare(sentence), bool(cited(sentence)))
     ]
 
 
@@ -103,19 +103,14 @@ def _states(text: str, cites: bool) -> bool:
 
 def check_sentence(sentence: str, sources: Mapping[int, str]) -> Support:
     """Check one sentence against its sources, separately and all together."""
-    cited = _cited(sentence)
+    numbers = cited(sentence)
     text = _bare(sentence)
-    if not cited:
+    if not numbers:
         return Support(sentence, "uncited", [], [], "")
-    texts = [sources.get(n, "") for n in cited]
-    verdict, missing = compare(text, "\n".join(texts))
-    alone = [
-        n
-        for n, source in zip(cited, texts, strict=True)
-        if compare(text, source)[0] == "supported"
-    ]
-    by = (alone or cited) if verdict == "supported" else []
-    return Support(sentence, verdict, cited, by, ", ".join(missing))
+    verdict, missing = compare(text, "\n".join(sources.get(n, "") for n in numbers))
+    alone = [n for n in numbers if compare(text, sources.get(n, ""))[0] == "supported"]
+    by = (alone or numbers) if verdict == "supported" else []
+    return Support(sentence, verdict, numbers, by, ", ".join(missing))
 
 
 def compare(sentence: str, source: str) -> tuple[Verdict, list[str]]:
@@ -191,10 +186,6 @@ def _is_contrary(sentence: str, source: str) -> bool:
 def _bare(sentence: str) -> str:
     """Return a sentence without its marks, and without what makes it an item of a list."""
     return _LEAD.sub("", unmarked(sentence).strip()).rstrip(" *-#>|")
-
-
-def _cited(sentence: str) -> list[int]:
-    return list(dict.fromkeys(int(n) for n in re.findall(r"\[(\d+)\]", sentence)))
 
 
 def by_words(sentence: str, texts: Sequence[str]) -> list[float]:

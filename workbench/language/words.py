@@ -176,7 +176,7 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
             return f"{name}{'有' if value else '没有'}记载"
         return f"{'with' if value else 'without'} {name}"
     values = [
-        _value_in_words(each, field, language)
+        value_in_words(each, field, language)
         for each in (value if isinstance(value, list) else [value])
     ]
     if op in ("in", "not_in"):
@@ -189,10 +189,15 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
     return f"{name}{'' if zh else ' '}{phrases[op].format(*values)}"
 
 
-def _value_in_words(value: Any, field: Field, language: str) -> str:
-    called = field["values_called"].get(str(value), {}).get(language, [])
-    foreign = bool(CJK.search(str(value))) != (language == "zh")
-    text = f"{value:,}" if isinstance(value, int | float) else str(value)
-    text = called[0] if called and foreign else text
-    unit = field["unit"] if field["type"] == "number" else ""
-    return f"{text}{' ' if unit and language == 'en' else ''}{unit}"
+def value_in_words(value: Any, field: Field, language: str) -> str:
+    """Write a value as a person does: in the language, its thousands apart, with its unit."""
+    text = str(value)
+    called = field["values_called"].get(text, {}).get(language)
+    if called and bool(CJK.search(text)) != (language == "zh"):
+        return str(called[0])
+    if field["type"] != "number" or not re.fullmatch(r"-?\d+(\.\d+)?", text):
+        return text
+    digits, point, part = text.partition(".")
+    unit = field["unit"]
+    space = " " if unit and unit != "%" and language == "en" else ""
+    return f"{int(digits):,}{point}{part}{space}{unit}"
