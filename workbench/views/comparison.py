@@ -90,7 +90,7 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     what = labels(f"part_{parts['where']}", name=name)
     values = parts["values"]
     lines: list[Paragraph] = [
-        (labels("semicolon").join(texts), "strong"),
+        *((text, "strong") for text in texts),
         *_text("effects", labels, document=document).splitlines(),
         cut(step_name(labels("they_part", what=what)), 200),
     ]
@@ -187,7 +187,7 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
         inside = tuple(answer_blocks(answer, "", labels))
         return state, summary, Table(title, (), (), False, inside=inside)
     if not rows:
-        return state, summary, Lines([(title, "dim")])
+        return state, summary, Lines([f"= {title}"])
     if name == "evidence":
         notes.append(labels("beside_rank"))
     if name == "decisions" and counts["changed"] < 2:
@@ -231,6 +231,7 @@ _COUNTS = (
     "tokens",
     "saved_tokens",
     "total_s",
+    "saved_s",
 )
 
 
@@ -247,7 +248,6 @@ def _figures(document: Data, labels: Labels) -> Block:
         title = phase_name(phase, labels)
         spans = [cost["phases"].get(phase, 0) for cost in costs]
         lines.append(("phase_s", f"{INSET}{title[:1].upper()}{title[1:]}", spans))
-    lines.append(("saved_s", labels("beside_saved_s"), [cost["saved_s"] for cost in costs]))
     rows = []
     for name, title, values in lines:
         if not any(values):
@@ -256,10 +256,13 @@ def _figures(document: Data, labels: Labels) -> Block:
         if name.endswith("_s"):
             write = milliseconds
             values = [1000 * value for value in values]
-        cells = [write(value) if value else "–" for value in values]
+        cells = [write(value) if value else "0" for value in values]
         if len(values) == 2:
             change = values[1] - values[0]
             sign = "+" if change > 0 else "−"
+            if name.endswith("_s") and values[0]:  # rounded times do not add up
+                write = percent
+                change /= values[0]
             cells.append(sign + write(abs(change)) if change else "=")
         about = name == "tokens" and any(cost["about"] for cost in costs)
         rows.append((title + (labels("beside_about") if about else ""), *cells))

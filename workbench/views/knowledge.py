@@ -99,7 +99,7 @@ class Around:
 # the drawing
 
 _WIDTH, _UNIT = 770, 180
-"""Pixels: the width, and how far documents are from the middle, upwards and downwards."""
+"""Pixels: the width, and at most how far from the middle documents are, upwards and downwards."""
 MENTION = "Name"
 """The type of what a text only names."""
 _INKS = {"Person": "person", MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}
@@ -134,32 +134,26 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     state = "answer" if text else "found"
     of_it = labels(f"of_the_{state}")
     places = _apart(graph.places(), names, dots)
-    pairs = defaultdict[tuple[str, str], list[Relation]](list)
+    pairs = defaultdict[tuple[str, ...], list[Relation]](list)
     for relation in graph.relations:
-        pairs[_outward(graph, relation)].append(relation)
+        pairs[tuple(sorted(ends(relation)))].append(relation)
     # those of the answer first, so that neighbours change no colour
     types = dict.fromkeys(r["type"] for r in (*graph.core().relations, *graph.relations))
     looks = dict(zip(types, _LINES, strict=False))
     word = partial(_word, graph=graph, labels=labels)
     lines, words = list[Markup](), list[Markup]()
-    arrows = dict[str, str]()
     about: Json = {"graph": graph, "looks": looks, "word": word}
     for pair, relations in pairs.items():
-        arrows |= {r["type"]: "←→"[pair[0] == r["source"]] for r in relations}
-        near, far = (places[i] for i in pair)
-        about |= {
-            "relations": relations,
-            "pair": pair,
-            "ends": (near, far),
-            "tip": _tip(near, far),
-        }
+        first, second = places[pair[0]], places[pair[-1]]
+        tips = {pair[0]: _tip(second, first), pair[-1]: _tip(first, second)}
+        about |= {"relations": relations, "ends": (first, second), "tips": tips}
         lines.append(draw("svg.relation", labels, **about))
         words.append(draw("svg.relation_words", labels, **about))
     lines += words  # no line strikes them out
     rows = dict[str, Markup]()
     inks = dict[str, dict[str, None]]()
     for i, entity in graph.entities.items():
-        ink = _ink(entity)
+        ink = "run" if entity["doc_id"] else _INKS.get(entity["type"], "idle")
         kind = word("type", entity["type"])
         inks.setdefault(f"{ink}-fill", {})[kind] = None
         place = {"place": places[i], "seed": of_it if i in graph.seeds else "", "kind": ink}
@@ -171,33 +165,35 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
         else:
             rows[i] = entry
     under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
-    height = max([40, *(place.y + 24 for place in places.values())])
+    height = max([40, *(place.y + 14 for place in places.values())])
     legend = [("■", ink, labels("comma").join(each)) for ink, each in inks.items()]
     if len(graph.seeds) < len(graph.entities):
         legend.append(("▬", "dim", of_it))
-    told = [
-        (dashes, ink, f"{short(word('rel', kind), 20)} {arrows[kind]}")
-        for kind, (ink, dashes) in looks.items()
-    ]
+    told = [(dashes, ink, short(word("rel", kind), 20)) for kind, (ink, dashes) in looks.items()]
     body = Body(lines, rows, _WIDTH, height)
     return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend, lines=told)
 
 
-def entity_detail(graph: Around, labels: Labels, text: str, **about: Any) -> Markup:
-    """Return what an entity is related to, and the pieces of evidence that name it.
+def detail(graph: Around, labels: Labels, text: str, key: str, **about: Any) -> Markup:
+    """Return relations with the sentences that state them, and the pieces of evidence that name an entity.
 
     Args:
         graph: around the answer.
         labels: the words.
         text: the answer.
-        about: the ``key`` of the entity; the ``base``, and the ``pieces`` in which it is to be found; whether it is
-            ``expanded``: its neighbours are shown.
+        key: the id of an entity, or of two with a tab between them; "" for all relations.
+        about: the ``base``, and the ``pieces`` in which an entity is to be found; those that are ``expanded``: their
+            neighbours are shown.
     """
     about["names"] = {
         i: display_name(each, labels.language, text) for i, each in graph.entities.items()
     }
+    chosen = {*key.split("\t")} - {""}
+    about["relations"] = [r for r in graph.relations if chosen <= ends(r)]
     word = partial(_word, graph=graph, labels=labels)
-    return draw("svg.detail", labels, graph=graph, word=word, **about)
+    return draw(
+        "svg.detail", labels, graph=graph, word=word, entity=graph.entities.get(key), **about
+    )
 
 
 def _apart(
@@ -207,11 +203,12 @@ def _apart(
     apart: dict[str, Patch] = {}
     reach = max((abs(place.real) for place in places.values()), default=0) or 1
     top = min((place.imag for place in places.values()), default=0)
+    unit = min(_UNIT, 60 + 4 * len(places))
     for entity_id, place in sorted(places.items(), key=lambda item: item[1].imag):
         wide = 0 if entity_id in dots else width(names[entity_id], 13) + 22
         x = _WIDTH / 2 + place.real / reach * (_WIDTH / 2 - 70)
         x = min(max(x, wide / 2), _WIDTH - wide / 2)
-        patch = Patch(round(x), round(24 + (place.imag - top) * _UNIT), wide, _HIGH)
+        patch = Patch(round(x), round(24 + (place.imag - top) * unit), wide, _HIGH)
         while wide and (obstacle := next(filter(patch.meets, apart.values()), None)):
             patch = patch._replace(y=obstacle.y + _HIGH)
         apart[entity_id] = patch
@@ -238,17 +235,6 @@ def _tip(source: Patch, target: Patch) -> tuple[float, float, float]:
     )
     share = min(sides) / 2
     return target.x - across * share, target.y - down * share, degrees(atan2(down, across))
-
-
-def _outward(graph: Around, relation: Relation) -> tuple[str, str]:
-    """Return the ends of a relation, that of a document first, from which its line is drawn."""
-    source, target = relation["source"], relation["target"]
-    documents = [i for i in (source, target) if graph.entities[i]["doc_id"]]
-    return (target, source) if documents == [target] else (source, target)
-
-
-def _ink(entity: Entity) -> str:
-    return "run" if entity["doc_id"] else _INKS.get(entity["type"], "idle")
 
 
 def _word(kind: str, name: str, graph: Around, labels: Labels) -> str:

@@ -14,7 +14,7 @@ from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.views.comparison import beside
 from workbench.views.edits import decision_texts, fork_name
-from workbench.views.knowledge import entity_detail
+from workbench.views.knowledge import detail
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el
 from workbench.views.render import page_html
@@ -65,7 +65,7 @@ class Futures:
         self._wb = bench.wb
         labels = bench.labels
         self.runs = RunTable(labels, bench.wb)
-        self._nearby = False
+        # by run the entities whose neighbours are shown; "" for those of the whole answer
         self._expanded = defaultdict[str, set[str]](set)
         self.knowledge = Pick(listener=self._choose)
         self.entity = Pick(listener=self._choose)
@@ -134,31 +134,36 @@ class Futures:
             self._bench.put(run)
 
     def _choose(self, event: Event) -> None:
-        """Show the relations of an entity and the pieces of evidence that name it, below the graph."""
+        """Show below the graph what states the relations of an entity, or one of them; more or fewer neighbours."""
         if not (run := self._bench.run):
             return
         expanded = self._expanded[run.run_id]
-        if event.kind == "nearby":
-            self._nearby ^= True
-        elif event.kind == "neighbours":
-            self._nearby = False
+        if event.kind in ("nearby", "neighbours"):
             expanded ^= {event.key}
-        if event.kind != "choose":
+            expanded -= {""} if event.key else set()
             self._show_knowledge(run)
         if event.key:
-            about = {"base": self._wb.knowledge.get(run.state["kb_prefix"]), "key": event.key}
-            about |= {"pieces": found_pieces(run), "expanded": event.key in expanded}
-            graph = run._neighbourhood(expanded)
-            self.entity.show(entity_detail(graph, self._bench.labels, run.answer, **about))
+            self._show_detail(run, event.key)
             self.entity.reveal("detail")
+
+    def _show_detail(self, run: Run, key: str = "") -> None:
+        expanded = self._expanded[run.run_id]
+        graph = run._neighbourhood(expanded)
+        shown = graph if key or "" in expanded else graph.core(expanded)
+        base = self._wb.knowledge.get(run.state["kb_prefix"])
+        about = {"base": base, "pieces": found_pieces(run), "expanded": expanded}
+        self.entity.show(detail(shown, self._bench.labels, run.answer, key, **about))
 
     def _show_knowledge(self, run: Run) -> None:
         """Show the graph around the answer of a run, or why its knowledge base is missing."""
         self.entity.show()
+        expanded = self._expanded[run.run_id]
+        nearby = "" in expanded
         try:
-            picture = str(run.knowledge(self._nearby or self._expanded[run.run_id]).markup)
-            drawn = draw("svg.searched", self._bench.labels, picture=picture, nearby=self._nearby)
+            picture = str(run.knowledge(nearby or expanded).markup)
+            drawn = draw("svg.searched", self._bench.labels, picture=picture, nearby=nearby)
             self.knowledge.show(drawn)
+            self._show_detail(run)
         except WorkbenchError as error:
             self.knowledge.show(el("p.wb-part.wb-dim", str(error)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from workbench.state import Data
@@ -84,7 +84,7 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
             tokens = sum(part["tokens"] for part in included)
             preview = short(" · ".join(one_line(part["text"]) for part in included), 60)
             rows.append((labels(f"mem_{name}"), preview, f"{tokens:,}", str(tokens / total)))
-    heads = columns(labels, "mem_part", "mem_content", "mem_tokens:number", ":bar")
+    heads = columns(labels, "mem_part", "mem_content", "mem_tokens:number", "mem_share:bar")
     sent = parts[0]["sent"]
     title = labels("mem_prompt" if sent else "mem_unsent", n=f"{total:,}")
     blocks: list[Block] = [clipped(title, heads, rows, opened=sent)]
@@ -150,38 +150,23 @@ def day(moment: str) -> str:
 # on the bench
 
 
-def panel(
-    parts: Sequence[Row],
-    labels: Labels,
-    *,
-    current: Mapping[str, Row],
-    session: str = "",
-) -> Picture:
+def panel(parts: Sequence[Row], labels: Labels, **about: Any) -> Picture:
     """Draw what a run recalled, and the parts of its prompt.
 
     Args:
         parts: of ``Run.prompt_parts``.
         labels: the words.
-        current: memories that hold now, by id: these can be corrected, and said to be over.
-        session: the conversation of the run.
+        about: ``current``, memories that hold now, by id: these can be corrected, and said to be over; ``last``, the
+            one that was noted, or said to be over, last; the ``session`` of the run.
     """
-    recalled = [part for part in parts if part["part"] in _OF_MEMORY]
-    included = [part["part"] for part in recalled if part["kept"]]
-    messages = included.count("history")
     return Picture(
         draw(
             "memory.panel",
             labels,
-            summary=labels(
-                "mem_panel_told" if included else "mem_panel_nothing",
-                n=len(included) - messages,
-                m=messages,
-            ),
             tables=page_html(prompt_blocks(parts, labels), labels, "wb-worked"),
-            parts=recalled,
-            current=current,
+            parts=[part for part in parts if part["part"] in _OF_MEMORY],
             source=source,
-            session=session,
             author=author,
+            **about,
         )
     )

@@ -28,9 +28,11 @@ class Knew(Panel):
         """Show what a run that is done knew, next to what of it still holds."""
         if self._read[0] != run.run_id:
             self._read = (run.run_id, run.prompt_parts())
-        self._held = {row["id"]: row for row in memory.view(run.row["user_id"]).memories}
-        parts = self._read[1]
-        self.region.show(panel(parts, self.labels, current=self._held, session=run.session_id))
+        rows = memory.view(run.row["user_id"], ended=True).memories
+        self._held = {row["id"]: row for row in rows if not row["ended_at"]}
+        moments = {max(row["created_at"], row["ended_at"] or ""): row for row in rows}
+        about = {"last": moments.get(max(moments, default="")), "session": run.session_id}
+        self.region.show(panel(self._read[1], self.labels, current=self._held, **about))
 
     def _pressed(self, event: Event) -> None:
         key = event.key

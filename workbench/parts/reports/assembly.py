@@ -32,7 +32,7 @@ from workbench.parts.reports.showing import consistency_texts
 from workbench.parts.reports.writer import abstract_by_model, writes
 from workbench.ports import Context
 from workbench.records.tape import RULES
-from workbench.state import ConversationState, Data, Json, RetrievalResult, Supported
+from workbench.state import ConversationState, Json, RetrievalResult, Supported
 from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
@@ -115,20 +115,20 @@ class _Assembly:
         state = self.state
         context = self.context
         wanted = self.kind.parts
-        introduction = ""
+        head = ""
+        opening, listed = list[str](), list[str]()
         if not any(section["sources"] for section in self.sections):
-            introduction = without_evidence(state, context) or self._answer()
+            opening = [without_evidence(state, context) or self._answer()]
             wanted = frozenset()
-        if "introduction" in wanted:
-            introduction = self._sources()
+        elif wanted:
+            opening = [self._findings(), self._open("> "), self._comparison()]
             if self.reading["conditions"] or self.reading["sort"]:
-                introduction += f"\n\n{self._answer()}".rstrip()
-        opening = [self._findings(), self._open("> "), self._comparison()] if wanted else []
+                head, *listed = re.split("[:：]\n", self._answer(), maxsplit=1)
+                opening[:0] = [] if listed else [head]
         if "abstract" in wanted and writes(context):
             opening.append(await self._abstract())
         text = "\n\n".join(filter(None, opening))
         self.add("title", text, f"# {escaped(state['outline']['title'])}")
-        self.add("introduction", introduction)
         for section in self.sections:
             number = section["section_id"]
             level = "##" + "#" * number.count(".")
@@ -139,7 +139,12 @@ class _Assembly:
         self.add("conclusion", self._open() if "conclusion" in wanted else "")
         if "glossary" in wanted:
             self.add("glossary", self._glossary())
+        for text in listed:  # what they add up to has been said
+            self.add("listed", text, f"## {head}")
         self._number_sources()
+        if "introduction" in wanted:  # says how many are cited
+            self.add("introduction", self._sources())
+            self.chapters.insert(1, self.chapters.pop())
 
     def _answer(self) -> str:
         return answer_lines(offline(self.state, self.context).text)
@@ -206,17 +211,14 @@ class _Assembly:
             )
         return "\n".join(lines)
 
-    def _titles(self, section: Data) -> set[str]:
-        """Return the documents that a section cites."""
-        marks = re.findall(r"\[(\d+)\]", section["text"])
-        return {title_of(self.results[int(n) - 1]) for n in marks}
-
     def _findings(self) -> str:
         """Return what was found, in numbers: how many documents each section cites."""
         texts = []
         for section in filter(itemgetter("sources"), self.sections):
             title = escaped(self.fields.called(section["title"]))
-            documents = self.fields.counted(len(self._titles(section)))
+            marks = re.findall(r"\[(\d+)\]", section["text"])
+            titles = {title_of(self.results[int(n) - 1]) for n in marks}
+            documents = self.fields.counted(len(titles))
             texts.append(self.labels("part_found_on", title=title, documents=documents))
         return self.labels("part_found", sections=self.labels("comma").join(texts))
 
@@ -231,8 +233,9 @@ class _Assembly:
                     self.labels("part_span", name=self.fields.shown(name), first=first, last=last)
                 )
         bases = self.labels("comma").join(escaped(base.name) for base in self.bases)
-        sources = set().union(*map(self._titles, self.sections))
-        texts.append(self.labels("part_sources", bases=bases, n=len(sources)))
+        texts.append(self.labels("part_sources", bases=bases, n=len(self.numbers)))
+        check = consistency_texts(self.state["report"].get("consistency", {}), self.labels)
+        texts += [line + self.fields.say(".", "。") for line in check]
         return self.fields.say(" ", "").join(texts)
 
     def _open(self, mark: str = "") -> str:
@@ -266,12 +269,11 @@ class _Assembly:
         )
 
     def appendix(self) -> str:
-        """Return by whom it was written, how it stands against its sources, and what was assumed."""
+        """Return by whom it was written, and what was assumed."""
         report = self.state["report"]
         plan = self.state.get("plan") or {}
-        check = report.get("consistency", {})
         assumed = dict.fromkeys([*report.get("assumptions", []), *plan.get("assumptions", [])])
-        parts = [f"*{self._writers()}*", *consistency_texts(check, self.labels)]
+        parts = [f"*{self._writers()}*"]
         lines = [f"- {escaped(text)}" for text in assumed]
         parts += [f"### {self.labels('part_assumed')}", "\n".join(lines)] if lines else []
         return "\n\n".join(parts)
@@ -280,9 +282,7 @@ class _Assembly:
         labels = self.labels
         writers = dict.fromkeys(section["by"] for section in self.sections if section["sources"])
         names = labels("comma").join(labels.get(f"mem_by_{writer}", writer) for writer in writers)
-        if {*writers} - {RULES}:
-            return labels("written_by", who=names)
-        return labels("written_by_rules")
+        return labels("written_by" if {*writers} - {RULES} else "written_by_rules", who=names)
 
     def support(self) -> list[Supported]:
         """Return each statement as those of an answer are kept."""

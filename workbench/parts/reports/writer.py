@@ -496,7 +496,11 @@ def _paragraph(quoted: Sequence[Sentence], title: str, fields: FieldsWriter) -> 
         both = f"**{titled(called)}**" + f"（{original}）" * (called != original)
         words = " ".join(f"“{s.text}” [{s.n}]" for s in quoted)
         return fields.say(f"**{original}**: {words}", f"{both}：{words}。")
-    closed = [s.text if s.text[-1:] in CLOSED else s.text + fields.say(".", "。") for s in quoted]
+    closed = [
+        # one that begins small is the rest of another
+        "… " * s.text[:1].islower() + s.text + fields.say(".", "。") * (s.text[-1:] not in CLOSED)
+        for s in quoted
+    ]
     text = fields.say(" ", "").join(
         marked_each(t, s.n) for t, s in zip(closed, quoted, strict=True)
     )
