@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 WORDS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _NUMERALS = str.maketrans("○两", "〇二")
-_SCALES = """1e2 hundred 百|1e3 k thousand 千|1e4 万|1e5 十万|1e6 m million 百万|1e7 千万|1e8 亿|1e9 bn billion
+_SCALES = """1e2 hundred 百|1e3 k thousand 千|1e4 万|1e5 十万|1e6 m million 百万|1e7 千万|1e8 亿|1e9 b bn billion
 |1e12 trillion 万亿"""
 _KINDS = """1e-3 mg|1 g gram 克|1e3 kg kilo kilogram 公斤 千克|1e6 t ton tonne 吨|453.6 lb pound
 1 byte|1e3 kb|1e6 mb|1e9 gb|1e12 tb

@@ -240,7 +240,7 @@ computed is there for the next one.
 """
 
 
-_VERSION = 20
+_VERSION = 21
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
 _GRAPH = ("entities", "relations", "mentions", "names", "communities", "homes")
 

@@ -252,15 +252,17 @@ def unit_in(name: str) -> tuple[str, str]:
     """
     patterns = (
         r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]",
-        rf"(.+)_((?:{_SCALES})?(?:{_CURRENCIES})|{_UNITS})",
+        rf"(.+)_((?:{_SCALES})?(?:{_CURRENCIES})(?:_per_\w+)?|{_UNITS}|bn?|billions?|millions?)",
         r"([\u4e00-\u9fff]+)\s*([a-zA-Z%℃]{1,4})",
     )
     match = next(filter(None, (re.fullmatch(pattern, name) for pattern in patterns)), None)
     if not match:
         return name, ""
-    money = re.fullmatch(rf"({_SCALES})?({_CURRENCIES})", match[2])
-    scale = f"{_SCALE_NAMES[money[1][0]]} " if money and money[1] else ""
-    return match[1], f"{scale}{money[2].upper()}" if money else match[2]
+    money = re.fullmatch(rf"({_SCALES})?({_CURRENCIES})(_per_\w+)?", match[2])
+    if not money:
+        return match[1], {"b": "billion", "bn": "billion"}.get(match[2], match[2])
+    scale = f"{_SCALE_NAMES[money[1][0]]} " if money[1] else ""
+    return match[1], f"{scale}{money[2].upper()}{(money[3] or '').replace('_', ' ')}"
 
 
 @cache

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from workbench.knowledge.names.names import capitalised
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.ports import Bases, Field, KnowledgeBase, Mention
+from workbench.ports import Bases, Entity, Field, KnowledgeBase, Mention
 from workbench.state import NameRead
 from workbench.text import CJK, MONTHS, fold, sentences
 
@@ -106,6 +106,11 @@ def _linked(
         ordinary = surface in ordinary_words()
         if ordinary or (not entity["doc_id"] and text != text.lower()):
             return None  # who writes capitals writes names with them, and an ordinary word is one
+    return known_name(text, start, end, entity, base)
+
+
+def known_name(text: str, start: int, end: int, entity: Entity, base: KnowledgeBase) -> NameRead:
+    """Return the name ``text[start:end]`` of an entity of a knowledge base."""
     return NameRead(
         surface=text[start:end],
         start=start,

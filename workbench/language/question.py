@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple, cast
 
+from workbench.knowledge.names.schema import NUMBERED
 from workbench.language.dates_and_numbers import (
     DateSpan,
     NumberSpan,
@@ -19,7 +20,7 @@ from workbench.language.dates_and_numbers import (
     read_limit,
     read_numbers,
 )
-from workbench.language.names import blotted, names_in
+from workbench.language.names import blotted, known_name, names_in
 from workbench.language.words import (
     NO,
     TABLE,
@@ -34,6 +35,7 @@ from workbench.language.words import (
     in_words,
     is_small_talk,
     measured,
+    own_words,
     pattern,
     word_spans,
 )
@@ -159,7 +161,7 @@ class _Reader:
         self.fields = list(fields_by_name(bases).values())
         self.folded = fold_in_place(text[:LONGEST])
         nouns = self._nouns()
-        self.names, values = self._names_and_values()
+        self.names, values = self._names_and_values(nouns)
         taken = [*map(at, self.names)]
         self.plain = blotted(self.folded, taken)
         values = [value for value in values if not meets(value, taken)]
@@ -183,8 +185,10 @@ class _Reader:
                     [self.table, Condition(field=f["name"], op="exists", value=True)], limit=1
                 )
             ]
-        self.values = [value for value in values if value.field in self.fields]
-        self.called = self._called({*nouns.values()})
+        self.values = [
+            value for value in values if value.field in self.fields and not self._of_date(value)
+        ]
+        self.called = self._called(nouns)
         heads = [span for word in nouns for span in word_spans(word, self.plain)]
         self.heads = sorted([*heads, *map(at, filter(self._is_plural, self.values))])
 
@@ -271,7 +275,7 @@ class _Reader:
         """Return the documents of all knowledge bases that hold."""
         return [doc_id for base in self.bases for doc_id in base.select(conditions, sort, limit)]
 
-    def _names_and_values(self) -> tuple[list[NameRead], list[Span]]:
+    def _names_and_values(self, nouns: Collection[str]) -> tuple[list[NameRead], list[Span]]:
         text = self.text[:LONGEST]
         words = [
             (word, field, value)
@@ -284,12 +288,31 @@ class _Reader:
             if len(word) > 1 and not word.isdigit() and fold_word(value) not in (*YES, *NO)
         ]
         values = self._calls(words, self.folded, [])
+        called = {fold(word) for field in self.fields for word in field_words(field)}
         linked = [
             n
             for n in names_in(text, self.bases)
-            if n["doc_id"] or not any(v.start <= n["start"] and n["end"] <= v.end for v in values)
+            if n["doc_id"]
+            or not (
+                (not n["entity_id"] and fold(n["surface"]) in called)
+                or any(v.start <= n["start"] and n["end"] <= v.end for v in values)
+            )
         ]
-        return linked, values
+        return [*linked, *self._numbered(nouns, linked)], values
+
+    def _numbered(
+        self, nouns: Collection[str], names: Collection[NameRead]
+    ) -> Iterator[NameRead]:
+        """Yield the documents that are called by a noun and their number: "issue 104"."""
+        spans = [span for noun in nouns for span in word_spans(noun, self.folded)]
+        codes = [(start, code) for start, end in spans if (code := _CODE.match(self.folded, end))]
+        for base in self.bases if codes else []:
+            keys = [f["name"] for f in base.about()["fields"] if NUMBERED.search(f["relation"])]
+            for (start, code), key in product(codes, keys):
+                doc_ids = base.select([Condition(field=key, op="eq", value=code[1])])
+                entity = base.entity(f"doc:{doc_ids[0]}") if len(doc_ids) == 1 else None
+                if entity and not meets((start, code.end()), names):
+                    yield known_name(self.text, start, code.end(), entity, base)
 
     def _calls(
         self, words: Iterable[tuple[str, Field, str]], text: str, taken: Sequence[Any]
@@ -334,13 +357,14 @@ class _Reader:
         )
         return inside if self.select([outside], limit=1) else None
 
-    def _called(self, tables: Collection[str]) -> list[Span]:
+    def _called(self, nouns: dict[str, str]) -> list[Span]:
         """Return where fields are called by their words, or measured by adjectives; words of values belong to those.
 
         A field that says what documents are called is called by none: "which river".
         """
-        fields = [field for field in self.fields if field["name"] not in tables]
+        fields = [field for field in self.fields if field["name"] not in nouns.values()]
         words = [(word, field, "") for field in fields for word in field_words(field)]
+        words += [(word, field, "") for word, field in own_words(fields, nouns).items()]
         calls = self._calls(words, self.plain, [*self.values, *self.dates])
         for degree, _ in degrees(self.plain):
             field = _only(measured(degree[0], fields))
@@ -348,15 +372,34 @@ class _Reader:
                 calls.append(Span(*degree.span(), field))
         return calls
 
+    def _of_date(self, value: Span) -> bool:
+        """Return True for a value that is the word of a date field before a date: "closed before March"."""
+        words = [fold(word) for field in self.of_type("date") for word in field_words(field)]
+        dated = any(0 <= date.start - value.end <= 4 for date in self.dates)
+        return dated and self.folded[value.start : value.end] in words
+
     def _is_plural(self, value: Span) -> bool:
         """Return True for a value that means the documents that have it: "laptops"."""
         surface = self.plain[value.start : value.end]
         return not CJK.search(surface) and surface not in (fold(value.value), value.value)
 
-    def _is_topic(self, value: Span) -> bool:
-        """Return True for a value, not written as in its field, that a text is about."""
+    def _stands_alone(self, value: Span) -> bool:
+        """Return True for a value that is not part of a longer phrase, nor what a text is about."""
+        behind = self.plain[value.end :]
+        word = re.match(r"\s*([a-z']+|[\u3400-\u9fff])", behind)
+        next_place = value.end + len(behind) - len(behind.lstrip())
+        read_next = next_place in (
+            at(span)[0]
+            for span in (*self.heads, *self.values, *self.names, *self.called, *self.used)
+        )
+        closed = (
+            not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
+        )
+        alone = read_next or closed or STOP_WORDS_ZH.match(behind.lstrip())
         exact = self.text[value.start : value.end] == value.value != value.value.lower()
-        return not exact and bool(pattern("values.topic").search(self.plain[: value.start]))
+        exact = exact or value.field["relation"] in closed_words()["values"]["topics"]
+        topic = pattern("values.topic").search(self.plain[: value.start])
+        return bool(alone) and (exact or not topic)
 
     def nearest(self, span: Any, kind: str, limit: int = REACH) -> Span | None:
         """Return the nearest word of a field of this type, at most ``limit`` characters away."""
@@ -386,9 +429,13 @@ class _Reader:
             before = [span for span in spans if span[1] <= start]
             if reached and reached[0][0] <= min(until, end + REACH):
                 self.used.append((start, end))
+                # "not present on 5 March" refuses what stands before the date
+                on = [at(date) for date in self.dates if date.op == "eq"]
+                clear = reached[0] not in on or not self._says(end, reached[0][0])
                 for span in [reached[0], *self._joined(reached)]:
-                    refused[span] = span not in refused
-            elif before:  # "that she did not edit": who is meant stands before it
+                    refused[span] = clear and span not in refused
+            elif before and not pattern("words.clause").search(self.plain[before[-1][1] : start]):
+                # "that she did not edit": who is meant stands before it
                 refused[before[-1]] = False
         only = [match.end() for match in pattern("negation.only").finditer(self.plain)]
         for start, end in spans:
@@ -407,6 +454,11 @@ class _Reader:
         for match in pattern("negation.before").finditer(masked):
             end = pattern("negation.ends").search(masked, match.end())
             yield *match.span(), end.start() if end else len(masked)
+
+    def _says(self, start: int, end: int) -> bool:
+        """Return True where a part of the question has a word that is neither a field's nor a stop word."""
+        left = blotted(self.plain, map(at, self.called))[start:end]
+        return any(word not in STOP_WORDS for word in re.findall(r"[a-z0-9]+", left))
 
     def _joined(self, spans: Sequence[At]) -> Iterator[At]:
         """Yield what is joined with the first of these spans by commas, "and" and "or"."""
@@ -463,7 +515,7 @@ class _Reader:
 
     def _apply_values(self) -> None:
         """Apply the values of categories that stand by themselves: not inside another phrase, not as a topic."""
-        applied = [v for v in self.values if at(v) in self.refused or not self._is_topic(v)]
+        applied = [v for v in self.values if at(v) in self.refused or self._stands_alone(v)]
         for value in applied:
             field_word = self.nearest(value, "category", 4)
             if field_word and field_word.field == value.field:
@@ -522,7 +574,7 @@ class _Reader:
         """Return True for a choice among documents by a value of theirs: "which kettle is from Norway"."""
         which = self.find("intent.which")
         asks_field = which and any(0 <= called.start - which.end() <= 2 for called in self.called)
-        return bool(which and not asks_field and not all(map(self._is_topic, self.values)))
+        return bool(which and not asks_field and any(map(self._stands_alone, self.values)))
 
     def _is_flag(self, called: Span) -> bool:
         """Return True for a field of yes and no that the question calls without one of them: "in stock"."""
@@ -670,7 +722,8 @@ class _Reader:
             ]
             if kind == "number":
                 of_kind = measured(masked[start:end], self.fields)
-            field = field_word.field if field_word else _only(of_kind)
+            counts = masked[start:end] in closed_words()["order"]["counts"]  # of what is called
+            field = field_word.field if field_word else None if counts else _only(of_kind)
             if field is None and kind == "date":
                 firsts = [
                     self.select(scope, Sort(field=f["name"], descending=descending), 1)
@@ -716,6 +769,10 @@ class _Reader:
         ]
         if self.find("answers.person") and not self.find("answers.date"):  # "who launched it"
             free = [called for called in free if called.field["type"] not in ("date", "number")]
+        if has_document and self.find(
+            "answers.yes_no"
+        ):  # "is it from Italy" asks for the country
+            free += [value for value in self.values if not meets(value, self.used)]
         earlier, dated = self.find("order.earlier_or_later"), _only(self.of_type("date"))
         if len(self.names) > 1 and earlier and dated:
             free.append(Span(*earlier.span(), dated))
@@ -736,7 +793,7 @@ class _Reader:
         ):
             word = re.sub(r"['’]s?$", "", match[0])
             is_limit = limit is not None and (
-                word == str(limit) or read_limit(f"top {word}") == limit
+                word == str(limit) or limit in map(read_limit, (f"top {word}", f"最多的{word}"))
             )
             if word not in STOP_WORDS and word not in light_words and not is_limit:
                 words.append(self.text[match.start() : match.start() + len(word)])

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
+from workbench.knowledge.vocabulary import unit_in
 from workbench.language.dates_and_numbers import convert
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Json
-from workbench.text import CJK, fold, scaled
+from workbench.text import CJK, STOP_WORDS, fold, scaled
 
 _LONGEST_TALK = 300
 """Characters of small talk, at most."""
@@ -90,6 +91,23 @@ def field_words(field: Field) -> list[str]:
     return words + [match[1] for match in dates if match]
 
 
+def own_words(fields: Sequence[Field], nouns: Iterable[str]) -> dict[str, Field]:
+    """Return word -> the only field that has it in its name: "context" calls a context length.
+
+    Words that order or count, and the ``nouns`` of documents, call none.
+    """
+    words_of = closed_words()["words"]
+    closed = {*words_of["light"].split(), *words_of["counting"].split(), *STOP_WORDS}
+    closed |= {form for noun in nouns for form in (noun, noun.removesuffix("s"))}
+    words = [{fold(w) for words in field_words(field) for w in words.split()} for field in fields]
+    return {
+        word: field
+        for field in fields
+        for word in map(fold, re.findall("[A-Za-z][a-z]{3,}", unit_in(field["name"])[0]))
+        if word not in closed and sum(word in others for others in words) == 1
+    }
+
+
 def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]:
     """Return the spans of a folded word in a folded text, with plural endings and those of a ``verb``.
 
@@ -109,7 +127,7 @@ def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]
             if inflected
             else bare + rf"(?:s|es{verbal})?"
         )
-        if verb and re.search(r"[a-z]{3}[st]or$", bare):  # what an editor has done is edited
+        if verb and re.search(r"[a-z]{3}(?:[st]or|er)$", bare):  # an editor has edited
             stem = rf"(?:{stem}|{bare[:-2]}ed)"
         ending = rf"(?<![a-z0-9]){stem}(?![a-z0-9])"
     return [match.span() for match in re.finditer(ending, text)]
@@ -123,7 +141,7 @@ def fold_in_place(text: str) -> str:
 
 def fits(unit: str, field: Field) -> bool:
     """Return True where a field counts in a unit, or in another of its kind."""
-    unit_of_field = _SCALE.sub("", fold(field["unit"]))
+    unit_of_field = _SCALE.sub("", fold(field["unit"])).partition(" per ")[0]
     units = [unit_of_field, *map(fold, field_words(field))]
     return any(unit == own or convert(1.0, unit, own) is not None for own in units if own)
 

@@ -18,6 +18,8 @@ from workbench.text import CJK, amount, fold, iso
 MOST_VALUES = 200
 """The limit of distinct values of a category; a field with more of them names things."""
 _SHORT = 80
+NUMBERED = re.compile(r"^has_(?:\w+_)?(?:id|no|编号|序号)$|^has_number$")
+"""Relations whose values number documents, and measure nothing."""
 
 _PROPER = re.compile(
     r"(?:[A-Z][\w.'’-]*\s+)+[A-Z][\w.'’-]*|[\u4e00-\u9fff]{2,4}(?:[·・][\u4e00-\u9fff]+)?"
@@ -72,10 +74,16 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
     few = 0.2
     documents, total, distinct, *_, low, high, first, last = counts
     words = vocabulary.fields.get(name, FieldWords())
+    meaning = vocabulary.meaning(name)
     kind: Any = words.type or (_type(counts[1:8]) if total else "text")
+    if (
+        kind == "name" and meaning.category and distinct <= MOST_VALUES
+    ):  # keywords group documents
+        kind = "category"
     sample = _values(index, name, 200) if kind == "number" else []
     units = {number[1] for number in map(amount, sample) if number}
-    codes = any(re.match(r"0\d", value) for value in sample)
+    numbered = kind == "number" and total == distinct and NUMBERED.search(meaning.relation)
+    codes = numbered or any(re.match(r"0\d", value) for value in sample)
     if (codes or len(units) > 1) and not words.type:  # they cannot be compared
         kind = "text"
     if (
@@ -100,7 +108,7 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
         called=vocabulary.called(name),
         values_called=vocabulary.values_called(name, values),
         unit=unit,
-        relation=vocabulary.meaning(name).relation,
+        relation=meaning.relation,
     )
 
 

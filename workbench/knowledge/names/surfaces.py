@@ -166,7 +166,7 @@ def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
 
 def writings(name: str) -> dict[str, bool]:
     """Return the keys under which a name goes, and whether each is a short form: without its article, its bracket, the
-    points of an abbreviation, a middle initial or a hyphen, or what is before its comma.
+    points of an abbreviation, a middle initial or a hyphen, or what is before its comma or colon.
 
     >>> list(writings("The Reef (1962 novel)")), list(writings("Spider-Man"))
     (['the reef 1962 novel', 'the reef', 'reef 1962 novel', 'reef'], ['spider man', 'spiderman'])
@@ -174,7 +174,7 @@ def writings(name: str) -> dict[str, bool]:
     (['j r r tolkien', 'jrr tolkien'], ['john f kennedy', 'john kennedy'])
     """
     bare = _BRACKET.sub("", name)
-    short = [name.partition(",")[0]]
+    short = [re.split("[,:：]", name)[0]]
     for form in dict.fromkeys([name, bare]):
         short.append(_POINTED.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", form))
         short += [_MIDDLE.sub("", form), _HYPHEN.sub("", form)]

@@ -634,6 +634,9 @@ def _document(record: Any, path: Path) -> Document:
         "",
     )
     title = str(record.get("title") or "").strip()
+    licences = {name: record[name] for name in ("licence", "license") if record.get(name)}
+    if not text:  # what a row of a table describes has a licence of its own
+        fields |= licences
     text = text or card(title, fields) or title
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
@@ -652,7 +655,7 @@ def _document(record: Any, path: Path) -> Document:
         title=title,
         text=text.strip(),
         url=str(record.get("url") or ""),
-        licence=str(record.get("licence") or record.get("license") or ""),
+        licence=str(next(iter(licences.values()), "")),
         type=str(record.get("type") or "Document"),
         fields=fields,
         aliases=tuple(name for name in dict.fromkeys(aliases_given) if name != title),
