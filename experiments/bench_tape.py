@@ -12,7 +12,7 @@ from typing import Any
 from experiments.bench import QUESTIONS, ROOT, ms, row, seconds
 from workbench import session
 from workbench.plans import Plan, PlanStep
-from workbench.runs import playback
+from workbench.runs import taped
 from workbench.session import Workbench
 
 
@@ -46,10 +46,10 @@ def recording(wb: Workbench, rounds: int) -> None:
     for number in range(rounds * len(QUESTIONS)):
         question = QUESTIONS[number % len(QUESTIONS)]
         for kind in (with_tape, without) if number % 2 else (without, with_tape):
-            session.run_context = playback.run_context if kind is with_tape else _no_tape  # type: ignore[attr-defined]
+            session.run_context = taped.run_context if kind is with_tape else _no_tape  # type: ignore[attr-defined]
             name = f"tape-{number}-{kind is with_tape}"
             kind.append(seconds(lambda q=question, s=name: wb.ask(q, kb="film", session=s)))
-    session.run_context = playback.run_context  # type: ignore[attr-defined]
+    session.run_context = taped.run_context  # type: ignore[attr-defined]
     ratio = statistics.median(a / b for a, b in zip(with_tape, without, strict=True))
     print("\n" + row("a film question, p50", "ms", "baseline"))
     print(

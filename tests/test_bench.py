@@ -21,8 +21,8 @@ from workbench.plans import Plan, PlanStep
 from workbench.records.proposals import VERDICTS
 from workbench.runs.asking import LONGEST_MESSAGE
 from workbench.runs.fork import details
-from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
+from workbench.runs.stored import found_pieces, origin_of
 from workbench.session import Workbench
 from workbench.views.blocks import Table
 from workbench.views.comparison import _side_text, beside

@@ -16,8 +16,8 @@ from workbench.cli import main
 from workbench.errors import RunError, UnknownRun
 from workbench.records.store import TABLES
 from workbench.records.timeline import bars, busy_ms, span_ms
-from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
+from workbench.runs.stored import found_pieces
 from workbench.session import Workbench
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels, labels_for, milliseconds

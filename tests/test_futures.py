@@ -13,7 +13,7 @@ from workbench.errors import Divergence, RunError, SettingsError
 from workbench.futures.replay import full_document
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import canonical
-from workbench.runs.recording import found_pieces, live_steps, origin_of
+from workbench.runs.stored import found_pieces, live_steps, origin_of
 from workbench.session import Workbench
 
 TEXTS = {

@@ -15,7 +15,7 @@ from workbench.errors import RunError, WorkbenchError
 from workbench.extensions import BUILT_IN
 from workbench.graphs.reviewers import RuleReviewer, answer
 from workbench.plans import Plan, PlanStep
-from workbench.runs.recording import debug_events
+from workbench.runs.stored import debug_events
 from workbench.session import Workbench
 from workbench.settings import all_settings
 

@@ -16,7 +16,7 @@ from tests.shelves import jsonl, noted
 from workbench.errors import SettingsError
 from workbench.records.prompts import NAMES, Prompts, fenced, slots
 from workbench.runs.fork import checked
-from workbench.runs.recording import prompts_of, recorded
+from workbench.runs.stored import prompts_of, snapshot
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
 
@@ -252,7 +252,7 @@ def asked(workspace) -> Any:
         with scripted_server() as server:
             server.respond = responder(**{role: heard(role) for role in roles})
             with Workbench.open(workspace, chat_base_url=server.url, **models, **settings) as wb:
-                run = recorded(wb.ask(question, kb="film"))
+                run = snapshot(wb.ask(question, kb="film"))
                 return run.error, run.state, run.evidence, run.answer, run.reflections, run.records, sent
 
     return ask

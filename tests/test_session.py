@@ -17,7 +17,7 @@ from workbench.events import for_client
 from workbench.graphs.generate import messages
 from workbench.language.support import checked
 from workbench.plans import Plan, PlanBudget, PlanStep
-from workbench.runs.recording import debug_events
+from workbench.runs.stored import debug_events
 from workbench.session import Workbench
 from workbench.testing import EPOCH, ManualClock, memory_context
 

@@ -91,7 +91,7 @@ def test_what_a_process_holds_is_flat(wb):
 
 
 def test_what_leaves_nothing_is_forgotten_in_time(wb, monkeypatch):
-    monkeypatch.setattr("workbench.runs.workers.RUNS_IN_MEMORY", 5)
+    monkeypatch.setattr("workbench.runs.work.RUNS_IN_MEMORY", 5)
     first = wb.ask("Hello!", incognito=True)
     for number in range(8):
         soak.mixed(wb, "incognito", number, random.Random(number)) if number < 2 else wb.ask("Hello!", incognito=True)

@@ -7,7 +7,7 @@
 
 The rooms, from the street down; an import only ever goes down this page (``docs/architecture.md`` draws it):
 
-    parts/           capabilities that hang on the spine: memory, reports, fusion, chains, upkeep, servers, measuring
+    parts/           capabilities that hang on the spine, as memory, reports, fusion, recording, experiments
     cli/             the command line, and tools for other agents: thin skins over the session
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and register custom parts
     widgets/         the bench in a notebook
@@ -17,7 +17,7 @@ The rooms, from the street down; an import only ever goes down this page (``docs
     graphs/          the conversation graph, and in it retrieval and reporter, one file per node
     tools/           what a step of a plan may call, one file per tool
     language/        reading a question and writing an answer without a model, for any corpus
-    events.py        what a run tells while it runs, and the log of its nodes
+    events.py        what a run tells while it runs, and the log of its nodes in levels
     views/           every picture and text of a run, as pure functions of rows
     knowledge/       a corpus and its indexes: reading files, linking names, searching, a graph of entities
     models/          chat models, embeddings and rerankers, by name

@@ -449,7 +449,7 @@ class Plan(BaseModel):
         return []
 
 
-WIDE = 2 * PlanBudget().top_k
+WIDE_TOP_K = 2 * PlanBudget().top_k
 """From this ``top_k`` on, a search counts as a different call than one for fewer results."""
 _NOT_COMPARED = ("top_k", "passage", "sentence")
 """Inputs that do not make a call a different one."""
@@ -605,7 +605,7 @@ def call_key(tool: str, tool_input: Data) -> tuple[str, str]:
         for k, v in tool_input.items()
         if k not in _NOT_COMPARED and v not in (None, "", [], {})
     }
-    if tool_input.get("top_k", 0) >= WIDE:
+    if tool_input.get("top_k", 0) >= WIDE_TOP_K:
         fields["wide"] = True
     if isinstance(fields.get("query"), str):
         fields["query"] = fold(fields["query"])

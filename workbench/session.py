@@ -35,10 +35,10 @@ from workbench.runs.driver import Driver, Live
 from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
 from workbench.runs.listing import WorkspaceRuns, checked_limit
-from workbench.runs.playback import run_context
-from workbench.runs.recording import Recording, recorded
 from workbench.runs.run import Run
-from workbench.runs.workers import FORKED, Work
+from workbench.runs.stored import Recording, snapshot
+from workbench.runs.taped import run_context
+from workbench.runs.work import FORKED, Work
 from workbench.settings import PREFIX, ROLES, Settings
 from workbench.state import Data, Json
 from workbench.text import clean, keep_secret
@@ -60,7 +60,7 @@ _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 class Workbench(Extended):
     """An open workspace. Use ``Workbench.open``; close it, or use it as a context manager.
 
-    Parts add to it: ``memory``, ``report``, ``fusion`` and ``canvas``.
+    Parts add attributes: ``memory``, ``report``, ``fusion``, ``canvas``, ``record``, ``experiments`` and others.
 
     Attributes:
         path: the folder.
@@ -251,7 +251,9 @@ class Workbench(Extended):
             return given[0]
         self._parts = _with(bundle, self._parts)
         self.knowledge.reranker = self._parts.get("reranker")
-        self._work.durable.store = self._parts.get("store") or self._work.durable.conversations
+        self._work.durable.conversation_store = (
+            self._parts.get("store") or self._work.durable.conversations
+        )
         return given[0] if given else None
 
     def _models_for(self, settings: Settings) -> Json:
@@ -449,8 +451,8 @@ class Workbench(Extended):
         if replay := getattr(run, "replay", None):  # runs of recorded graphs know how
             again: Run = replay()
             return again
-        fork = lambda **edits: recorded(run.fork(**edits))  # noqa: E731, read once
-        return self.run(replayed(recorded(run), fork).run_id)
+        fork = lambda **edits: snapshot(run.fork(**edits))  # noqa: E731, read once
+        return self.run(replayed(snapshot(run), fork).run_id)
 
     def export(self, run_id: str, path: str | Path) -> Path:
         """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.
@@ -568,7 +570,7 @@ class Workbench(Extended):
             settings=self.settings,
             knowledge=self.knowledge,
             tools=self.tools,
-            conversations=driver.store,
+            conversations=driver.conversation_store,
             runs=driver.runs,
             clock=self._clock,
             planner=self._planner_for(self.settings),

@@ -171,7 +171,7 @@ Aggregate = Literal["", "sum", "mean"]
 
 
 class Question(TypedDict):
-    """How a question was understood: read once per run, over the fields and names of the knowledge bases it asks.
+    """How a question was understood, over the fields and names of the knowledge bases it asks.
 
     Attributes:
         text: the question as it stands alone.

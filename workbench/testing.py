@@ -1,4 +1,4 @@
-"""In-memory twins of the ports, for tests of the user nodes, tools and reviewers. Real implementations, not mocks.
+"""In-memory twins of the ports, for tests of your own nodes, tools and reviewers. Real implementations, not mocks.
 
 from workbench.testing import MemoryKnowledge, memory_context
 context = memory_context([MemoryKnowledge("notes", {"a": "Lao She wrote The Teahouse."})])

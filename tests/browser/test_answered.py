@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage, until
 from tests.browser.test_hostile_bench import WIDER
 from tests.browser.test_shapes import UNNAMED, WHOLE
-from workbench.runs.recording import origin_of
+from workbench.runs.stored import origin_of
 from workbench.session import Workbench
 
 MODEL = """from langchain_core.language_models import FakeListChatModel

@@ -3,7 +3,7 @@
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage, newest
-from workbench.runs.recording import origin_of
+from workbench.runs.stored import origin_of
 
 
 def test_ask_edit_decide_fork_compare(notebook, workspace, store, tmp_path):

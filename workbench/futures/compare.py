@@ -22,7 +22,7 @@ from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import EDITED, begun, comparable, fingerprints
 from workbench.runs.fork import fork_changes
-from workbench.runs.recording import Recording, origin_of
+from workbench.runs.stored import Recording, origin_of
 from workbench.settings import flatten_settings
 from workbench.state import Citation, Decision, ExecutionRecord, Json
 from workbench.text import fold, unmarked

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from workbench.errors import Divergence, RunError
 from workbench.records.tape import begun, canonical, differences
-from workbench.runs.recording import Recording
+from workbench.runs.stored import Recording
 from workbench.state import Json
 
 

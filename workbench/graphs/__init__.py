@@ -1,6 +1,6 @@
 """The conversation graph and the retrieval graph inside it: one file per node, and who reviews.
 
-``conversation`` (recall, persist), ``route``, ``retrieval`` (dispatch), ``planner`` (rules: ``plan``; a
-model's: ``model_plan``), ``review``, ``execute``, ``reflect`` (``needs``), ``merge``, ``generate``.
+``conversation`` (recall, persist), ``route``, ``retrieval`` (dispatch), ``planner`` (rules: ``plan``),
+``review``, ``execute``, ``reflect`` (``needs``), ``merge``, ``generate``.
 ``reviewers`` answer for a person.
 """

@@ -14,9 +14,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from workbench.events import logged, progress
+from workbench.events import progress
 from workbench.extensions import provided, required
 from workbench.graphs.generate import generate
+from workbench.graphs.logged import logged
 from workbench.graphs.memory import only_noted, recall, standing_alone, with_preferences
 from workbench.graphs.planner import fresh_state
 from workbench.graphs.retrieval import build_retrieval

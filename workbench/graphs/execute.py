@@ -60,7 +60,7 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
     )
     effect = describe_effect(task, step, context)
     effect["limit_s"] = time_limit(task, step)
-    taped = recorded(task, step, effect, context.tape)
+    taped = from_tape(task, step, effect, context.tape)
     if taped is None and task["attempt"] > 1:
         await asyncio.sleep(context.settings.retry_delay_s)
     record, body = taped or await attempt(task, step, context)
@@ -96,7 +96,7 @@ def describe_effect(task: StepTask, step: PlanStep, context: Context) -> Json:
     return context.tape.marked(step.tool, {"version": version, "input": args}, step.step_id)
 
 
-def recorded(
+def from_tape(
     task: StepTask, step: PlanStep, effect: Json, tape: Tape
 ) -> tuple[ExecutionRecord, Json | None] | None:
     """Return the record and body of the same call on another run's tape, when this run may take them from there.
@@ -168,7 +168,7 @@ async def attempt(
             with contained(step.tool):
                 output = await _call(step, raw_input, task, context, log)
         body = make_body(output, step)
-        status, error = _judged(log.sub_steps)
+        status, error = _partial(log.sub_steps)
     except TimeoutError:
         status = "timeout"
         reason = Reason(kind="took_longer", tool=step.tool, n=f"{limit:g}")
@@ -214,7 +214,7 @@ async def _call(
     return shown_results(await tool(read_input(tool, inputs), base, log), base)
 
 
-def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
+def _partial(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
     """Return ``partial`` with the errors, if some of the tool's own steps failed."""
     failed = [s for s in sub_steps if "error" in s["detail"]]
     if not failed:

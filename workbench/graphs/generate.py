@@ -101,7 +101,7 @@ def written_from(state: Data, context: Context) -> str:
     # stable: the rest stays in its order
     numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)
     if met:  # a model found what it needs: of the rest only what is likely, or comes first
-        # How many passages the writer reads next to those that met a need, and the score from which it reads more.
+        # it reads the next three too, and each that is not quite unlikely
         always = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + 3
         numbers = [
             n
@@ -183,7 +183,7 @@ class Answer(NamedTuple):
 async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Write the answer. Its ``[n]`` are places in ``merged.retrieval_results``, counted from 1."""
     context = runtime.context
-    began = runtime.context.clock.monotonic()
+    began = context.clock.monotonic()
     runtime.stream_writer(progress("generation", total=1))
     message = state["message"]
     evidence = merged_evidence(state)
@@ -316,7 +316,7 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
 async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[str]:
     """Return the model's chunks, each sent on as it comes."""
     context = runtime.context
-    prompt = messages(state, runtime.context)
+    prompt = messages(state, context)
     usage: list[dict[str, int]] = []
 
     def heard(chunk: Any) -> None:
@@ -397,17 +397,17 @@ async def supported(
         if not sentence.cited and after in cited
     ]
     # a model also judges what cites nothing: it may say what is not said, or what the passages of others say
-    bare = [
+    uncited = [
         each
         for each in statements
         if each.verdict == "uncited" and each.sentence not in {s.sentence for s in led}
     ]
-    citing = [*cited, *led, *bare] if cited else []
+    citing = [*cited, *led, *uncited] if cited else []
     checks = "checker" in context.models and citing
     verdicts = (await verdicts_by_model(context, citing, evidence, question))[0] if checks else {}
-    judge = context.settings.role_model("checker") if verdicts else ""
+    checker = context.settings.role_model("checker") if verdicts else ""
     return [
-        _combined(each, verdicts.get(each.sentence, ""), judge, evidence) for each in statements
+        _combined(each, verdicts.get(each.sentence, ""), checker, evidence) for each in statements
     ]
 
 

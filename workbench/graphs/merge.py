@@ -307,7 +307,7 @@ def _joined(
     score = best["score"] if joint is None else joint
     if matching is not None and metadata.get("fields") and metadata.get("doc_id") not in matching:
         metadata["contradicts_filters"] = True
-        # The factor on the score of a document whose typed fields contradict the conditions of the question.
+        # a document whose typed fields contradict the conditions of the question counts half
         score *= 0.5
     return {**best, "score": round(score, 6), "metadata": metadata}
 

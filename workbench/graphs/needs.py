@@ -150,7 +150,7 @@ def thresholds(
     overrides = overrides or {}
     if supply.relevant is not None:
         evidence = min(evidence, max(1, supply.relevant))
-    enough: dict[str, float] = {
+    limits: dict[str, float] = {
         "min_evidence": min(
             int(overrides.get("min_evidence", evidence)), max(1, supply.passages)
         ),
@@ -161,9 +161,9 @@ def thresholds(
         available = (
             len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
         )
-        # Different documents that a recommendation needs.
-        enough["min_candidates"] = min(5, available)
-    return enough
+        # a recommendation needs five different documents, or as many as there are
+        limits["min_candidates"] = min(5, available)
+    return limits
 
 
 # --- The ledger ---
@@ -411,7 +411,7 @@ def signals(
     supply: Supply,
     evidence: Evidence,
     records: Records,
-    enough: Mapping[str, float],
+    limits: Mapping[str, float],
     iteration: int = 1,
     time_left_s: float = 30.0,
     judgement: Judgement | None = None,
@@ -425,7 +425,7 @@ def signals(
         ``probability`` of the answer, ``missing_fields`` (``[title, field]``), ``timeouts`` and ``failures`` (ids of
         steps), ``iteration``, ``time_left_s`` and ``thresholds``.
     """
-    # Pieces of evidence that each side of a comparison needs.
+    # each side of a comparison needs two pieces of evidence
     needed = 2 if supply.intent == "compare" else 1
     coverage: list[Json] = [
         {
@@ -447,7 +447,7 @@ def signals(
     if matching or (matching is not None and any(fields.values())):
         holding = [doc_id for doc_id in fields if doc_id in matching]
         seen |= {"holding": len(holding), "complete": 0 < len(holding) == len(matching)}
-        if len(holding) < min(len(matching), enough["min_evidence"]):
+        if len(holding) < min(len(matching), limits["min_evidence"]):
             missing += [
                 title for doc_id, title in matching.items() if doc_id not in holding and title
             ]
@@ -478,25 +478,25 @@ def signals(
         "failures": [r["step_id"] for r in ended if r["status"] == "failed"],
         "iteration": iteration,
         "time_left_s": round(time_left_s, 3),
-        "thresholds": dict(enough),
+        "thresholds": dict(limits),
     }
 
 
 def is_enough(seen: Data) -> bool:
     """Check whether the evidence is enough: it answers, every limit is reached, and every need is met or settled.
 
-    >>> enough = {"min_evidence": 0, "min_top_score": 0.0}
-    >>> is_enough({"evidence_count": 0, "top_score": 0.0, "missing": [], "unknown": [], "thresholds": enough})
+    >>> limits = {"min_evidence": 0, "min_top_score": 0.0}
+    >>> is_enough({"evidence_count": 0, "top_score": 0.0, "missing": [], "unknown": [], "thresholds": limits})
     False
     """
-    enough = seen["thresholds"]
+    limits = seen["thresholds"]
     return (
-        seen["evidence_count"] >= max(1, enough["min_evidence"])
+        seen["evidence_count"] >= max(1, limits["min_evidence"])
         and not is_low(seen)
         # less probable than is asked for: what a name leads to is searched then
-        and seen.get("probability", 1.0) >= enough.get("min_probability", 0.0)
+        and seen.get("probability", 1.0) >= limits.get("min_probability", 0.0)
         and not (seen["missing"] or seen["unknown"] or seen.get("missing_fields"))
-        and seen.get("candidates", 0) >= enough.get("min_candidates", 0)
+        and seen.get("candidates", 0) >= limits.get("min_candidates", 0)
         and seen.get("holding") != 0
         and seen.get("answered", True)
         and not unmet(seen)
@@ -504,7 +504,7 @@ def is_enough(seen: Data) -> bool:
 
 
 def is_low(seen: Data) -> bool:
-    """Check whether nothing scores high enough although something might."""
+    """Check whether nothing scores high limits although something might."""
     return seen["top_score"] < seen["thresholds"]["min_top_score"] and not seen.get(
         "complete", False
     )

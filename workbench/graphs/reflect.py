@@ -52,7 +52,7 @@ from workbench.knowledge.dated import dated_bases
 from workbench.language.answer import judge
 from workbench.plans import (
     ENDED_WELL,
-    WIDE,
+    WIDE_TOP_K,
     Plan,
     PlanBudget,
     PlanStep,
@@ -91,7 +91,7 @@ LADDER = (SEARCH, *SIMPLER[SEARCH])
 """What a retry without a model asks, wider: the first that was not asked so."""
 FALLBACK = PlanBudget(timeout_s=10, top_k=30)
 AGAIN = PlanBudget()
-WIDER = PlanBudget(top_k=WIDE)
+WIDER = PlanBudget(top_k=WIDE_TOP_K)
 
 
 class Pass(NamedTuple):
@@ -173,14 +173,14 @@ def _signals(now: Pass, supply: Supply) -> Json:
     records = state.get("records", [])
     judgement = None
     if "question" in decision:
-        numbered = now.evidence[: settings.merge_max_results]
+        merged = now.evidence[: settings.merge_max_results]
         message = state.get("message", "")
         history = state.get("history", [])
-        judgement = judge(decision["question"], numbered, now.bases, message, history)
-    enough = thresholds(supply.intent, state.get("thresholds"), supply)
+        judgement = judge(decision["question"], merged, now.bases, message, history)
+    limits = thresholds(supply.intent, state.get("thresholds"), supply)
     remaining = settings.time_budget_s - work_seconds(records)
     seen = signals(
-        supply, now.evidence, records, enough, state["iteration"], remaining, judgement
+        supply, now.evidence, records, limits, state["iteration"], remaining, judgement
     )
     if judgement is None:
         return seen
@@ -442,14 +442,14 @@ MEASURES = (
 
 
 def _facts(seen: Data, say: Labels) -> Iterable[str]:
-    enough = seen["thresholds"]
+    limits = seen["thresholds"]
     comma = say("comma").join
     for signal, limit, digits in MEASURES:
         if signal in seen:
             yield say(
                 f"reflect_{signal}",
                 n=f"{seen[signal]:{digits}}",
-                least=f"{enough[limit]:{digits}}",
+                least=f"{limits[limit]:{digits}}",
             )
     for side in seen["coverage"]:
         if side["found"] < side["needed"]:

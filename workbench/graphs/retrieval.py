@@ -9,9 +9,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from workbench.events import logged
 from workbench.extensions import call_node
 from workbench.graphs.execute import executor, skip, unended
+from workbench.graphs.logged import logged
 from workbench.graphs.merge import merger
 from workbench.graphs.plan import FIRST_SEARCH
 from workbench.graphs.planner import planner
@@ -61,7 +61,7 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 
 
 async def fan_out(state: RetrievalState) -> list[Send] | str:
-    """Return one executor task for each step of the wave, or the reflector."""
+    """Return one executor task for each step of the wave, the reflector after the last, or the planner."""
     if state.get("replan"):
         return "planner"
     plan = Plan.load(state["plan"])
@@ -153,8 +153,10 @@ def build_retrieval(
         ("review", review_plan),
         ("dispatch", dispatcher),
         ("execute", executor),
+        ("reflect", reflector),
+        ("review", review_reflect),
+        ("merge", merger),
     ]
-    nodes += [("reflect", reflector), ("review", review_reflect), ("merge", merger)]
     for kind, node in nodes:  # the executor's input is a task, not the state
         graph.add_node(
             bound(logged(kind, node)), input_schema=StepTask if node is executor else None

@@ -20,6 +20,7 @@ from workbench.graphs.agent_inbox import from_agent_inbox
 from workbench.graphs.execute import skip, unended
 from workbench.graphs.memory import with_preferences
 from workbench.graphs.needs import thresholds
+from workbench.graphs.plan import SEARCH
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import is_driven, read_question
 from workbench.knowledge.dated import dated_bases
@@ -268,7 +269,7 @@ def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Refl
         step = PlanStep(
             step_id=fresh_id(plan, "more"),
             objective=new_query,
-            tool="hybrid_search",
+            tool=SEARCH,
             tool_input={"query": new_query},
         )
         changed["next_steps"] = [step.model_dump(mode="json")]
@@ -332,13 +333,12 @@ def _ask(
     check_edits: Callable[[BaseModel], None],
 ) -> Decision:
     """Ask where there is a plan: the request says which steps will run, and what holds now."""
-    enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
-    limits = {name: enough[name] for name in Thresholds.model_fields}
+    limits = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
     details: Json = {
         "ahead": ahead(point, state, runtime.context, proposal),
         "in_force": {
             "query": state["query"],
-            "thresholds": limits,
+            "thresholds": {name: limits[name] for name in Thresholds.model_fields},
             "needs": dict(state.get("needs", {})),
         },
     }
@@ -424,7 +424,7 @@ def _answer_model(
     point: ReviewPoint = request["point"]
     shape: Any = ReviewAnswer[edits]  # type: ignore[valid-type]
 
-    class Answer(shape):
+    class PointAnswer(shape):
         @model_validator(mode="before")
         @classmethod
         def _either_shape(cls, data: Any) -> Any:
@@ -434,7 +434,7 @@ def _answer_model(
                 refuse([((), str(error))])
 
         @model_validator(mode="after")
-        def _checked(self) -> Answer:
+        def _checked(self) -> PointAnswer:
             action = self.decisions[0].edited_action
             if action is not None:
                 if action.name != point:
@@ -449,7 +449,7 @@ def _answer_model(
                 check_edits(action.args)
             return self
 
-    return Answer
+    return PointAnswer
 
 
 def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:

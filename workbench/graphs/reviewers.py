@@ -11,7 +11,7 @@ from workbench.records.tape import comparable, differences
 from workbench.state import Data, Decision, Json
 from workbench.text import clean
 
-Answer = Json
+Reply = Json
 """``{"decisions": [{"type", "edited_action"?, "message"?}], "note", "who"}``, as LangChain's middleware writes it."""
 
 
@@ -24,14 +24,14 @@ class Reviewer(Protocol):
     ``request["evidence"]`` is what was found so far, best first.
     """
 
-    def __call__(self, request: Data) -> Answer | Awaitable[Answer | None] | None:
+    def __call__(self, request: Data) -> Reply | Awaitable[Reply | None] | None:
         """Return the answer to one request."""
 
 
 class HumanReviewer:
     """Leaves every question to a person: the run pauses and waits."""
 
-    def __call__(self, request: Data) -> Answer | None:
+    def __call__(self, request: Data) -> Reply | None:
         """Return None."""
         return None
 
@@ -39,7 +39,7 @@ class HumanReviewer:
 class RuleReviewer:
     """Accepts what the rules propose; the decision is kept as its own."""
 
-    def __call__(self, request: Data) -> Answer | None:
+    def __call__(self, request: Data) -> Reply | None:
         """Approve."""
         return answer("approve", who="rules")
 
@@ -64,7 +64,7 @@ class ReplayReviewer:
         self._mismatch = mismatch
         self._rest = rest
 
-    def __call__(self, request: Data) -> Answer | None:
+    def __call__(self, request: Data) -> Reply | None:
         """Return the next recorded answer.
 
         Raises:
@@ -102,7 +102,7 @@ class ReplayReviewer:
         return None
 
 
-def repeat_answer(decision: Data | Decision) -> Answer:
+def repeat_answer(decision: Data | Decision) -> Reply:
     """Return the answer that gives a recorded decision once more."""
     return answer(
         decision["action"],
@@ -114,7 +114,7 @@ def repeat_answer(decision: Data | Decision) -> Answer:
     )
 
 
-def as_json(reply: Any) -> Answer:
+def as_json(reply: Any) -> Reply:
     """Return an answer as it can be written down: JSON, without what no store takes, and not endless.
 
     A list with one response in it, as an Agent Inbox sends it, is that response.
@@ -185,7 +185,7 @@ def answer(
     message: str = "",
     note: str = "",
     who: str = "person",
-) -> Answer:
+) -> Reply:
     """Return an answer in the shape that the review points take.
 
     >>> answer("respond", message="only comedies")["decisions"]

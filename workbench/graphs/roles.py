@@ -1,8 +1,8 @@
 """Ask the model of a role: fill in the prompt, record the call, check the reply, and ask for one repair.
 
 Every call is one effect of kind ``model`` under the role's name: the messages as sent, the reply as received, and the
-counted tokens. A failed call is one too, so that a replay fails in the same way. A reply is only a proposal: ``say``
-returns no form when it cannot be used, and the caller continues as without a model.
+counted tokens. A failed call is one too, so that a replay fails in the same way. A reply is only a proposal:
+``ask_model`` returns no form when it cannot be used, and the caller continues as without a model.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def accounted(
 def read_form(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
     """Return the form in a reply, or its faults: a model may write around its JSON, and leave commas in it."""
     wrong = list[str]()
-    # Braces at which the form may begin: there may be others in the words before it.
+    # the words before the form may have braces too: it may begin at any of the first
     for begin in [match.start() for match in re.finditer(r"\{", text)][:20] or [0]:
         try:
             content, _ = _LENIENT.raw_decode(
@@ -534,8 +534,7 @@ def read_window(
         step = plan.by_id().get(step_id)
         listed = step is not None and is_listing(step.tool, step.tool_input)
         pieces = [without_text(result) for result in results] if listed else results
-        # How many times as many documents are shown as passages, where only fields were asked for: without their
-        # texts.
+        # without their texts, four times as many fit
         show(
             f"{step_id} ({step.tool})" if step else step_id,
             pieces,
@@ -563,11 +562,11 @@ def window_text(
     titles = {first: title for title, first in groups}
     texts = [piece_text(n, p) for n, p in enumerate(passages, 1)]
     share = limit
-    left = limit
+    room = limit
     for place, length in enumerate(sorted(map(len, texts))):
         # what shorter texts leave is shared by the longer ones
-        share = left // (len(texts) - place)
-        left -= min(length, share)
+        share = room // (len(texts) - place)
+        room -= min(length, share)
     lines = []
     for n, text in enumerate(texts, start=1):
         lines += [titles[n]] if n in titles else []

@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field, create_model
 
 from workbench.errors import UnknownKnowledge
-from workbench.events import logged
+from workbench.graphs.logged import logged
 from workbench.graphs.roles import ModelForm, ask_model, card, history_text, read_history
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
@@ -366,7 +366,7 @@ class RouterState(TypedDict, total=False):
 async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Read the message, and see how well each knowledge base fits it."""
     context = runtime.context
-    began = runtime.context.clock.monotonic()
+    began = context.clock.monotonic()
     requested_names = requested_bases(state)
     auto_route = context.settings.auto_route
     fits = await asyncio.to_thread(

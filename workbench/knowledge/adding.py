@@ -385,7 +385,7 @@ class Addition:
         def read() -> Iterator[entities.Source]:
             nonlocal done
             for ids in _ids(self._index, "documents WHERE 1"):
-                # How many times the graph reads every document.
+                # the graph reads every document four times
                 self._progress("graph", done, 4 * documents)
                 yield from self._sources(ids)
                 done += len(ids)

@@ -194,7 +194,7 @@ class PartialBase:
 
     def search(self, kind: SearchKind, query: str, top_k: int) -> list[tuple[str, float]]:
         """Search by words or by meaning."""
-        # How many times as much is searched where some of the best passages may be left out.
+        # some of the best passages may be left out: four times as many are searched
         hits = self._base.search(kind, query, 4 * top_k + len(self.hidden))
         return [hit for hit in hits if self._has(hit)][:top_k]
 

@@ -619,7 +619,7 @@ class View:
             names = {path.stem} if count > 1 else set()
             for name in sorted(names | ({path.parent.name} if len(folders) > 1 else set())):
                 tables.setdefault(name, []).append(source)
-        # The limit of files and folders that have a name as a table.
+        # a base may have thousands of files: the first 50 have a name as a table
         return dict(list(tables.items())[:50])
 
     @cached_property

@@ -16,8 +16,8 @@ from workbench.extensions import required
 from workbench.plans import Plan, unkeepable
 from workbench.runs.calls import own_prompts
 from workbench.runs.fork import checked, checked_thresholds, iso_date
-from workbench.runs.recording import recorded
 from workbench.runs.run import Run
+from workbench.runs.stored import snapshot
 from workbench.settings import merge_settings, models_by_role
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json
 from workbench.text import clean
@@ -305,7 +305,7 @@ class Runs(FrameList[Any]):
 
     def _row(self, place: int, entry: Any) -> Json:
         if isinstance(entry, Run):
-            run = recorded(entry)
+            run = snapshot(entry)
             row = {
                 name: getattr(run, name)
                 for name in ("message", "run_id", "status", "answer", "error")

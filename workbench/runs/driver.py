@@ -24,6 +24,7 @@ from workbench.errors import (
     WorkspaceError,
     WorkspaceFull,
 )
+from workbench.events import done, failed, review
 from workbench.graphs.reviewers import Reviewer, as_json, describe_faults
 from workbench.ports import Context, Conversations
 from workbench.records.checkpoints import FIX
@@ -31,7 +32,7 @@ from workbench.records.conversations import SqlConversations
 from workbench.records.lease import clock_after
 from workbench.records.store import RunStore
 from workbench.records.tape import Effect, Tape
-from workbench.runs.playback import reviewer_of_run
+from workbench.runs.taped import reviewer_of_run
 from workbench.state import Data, Json
 
 if TYPE_CHECKING:
@@ -39,12 +40,11 @@ if TYPE_CHECKING:
 
     from workbench.records.checkpoints import Checkpoints
 
-PATIENCE_S = 2.0
 Listener = Callable[[Json | None], object]
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerTo:
     """An answer, and what it answers: never taken for the answer to another question of the run."""
 
     answer: Data
@@ -68,13 +68,13 @@ class Live:
     work: Future[None] | None = None
     begun: threading.Event = field(default_factory=threading.Event)
     finished: threading.Event = field(default_factory=threading.Event)
-    _turn: threading.RLock = field(default_factory=threading.RLock)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def publish(self, event: Json | None) -> None:
         """Tell everyone who listens."""
         if event and event.get("status") == "token":
             self.tokens.append(event["content"])
-        with self._turn:
+        with self._lock:
             self.heard.append(event)
             for listener in self.listeners:
                 listener(event)
@@ -82,14 +82,14 @@ class Live:
     @contextmanager
     def listening(self, listener: Listener) -> Iterator[None]:
         """Hear everything from the beginning of this stretch of work."""
-        with self._turn:
+        with self._lock:
             for event in self.heard:
                 listener(event)
             self.listeners.append(listener)
         try:
             yield
         finally:
-            with self._turn:
+            with self._lock:
                 self.listeners.remove(listener)
 
 
@@ -100,14 +100,19 @@ class Driver:
         runs: what runs did.
         conversations: what was said.
         checkpoints: the file of the checkpoints.
+
+    Attributes:
+        conversation_store: what runs read and write: the registered store, or else ``conversations``.
     """
 
     def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | str):
         self.runs = runs
         self.conversations = conversations
-        self.store: Conversations = conversations
+        self.conversation_store: Conversations = conversations
         self._path = checkpoints
-        self._places = asyncio.Semaphore(2)
+        self._places = asyncio.Semaphore(
+            2
+        )  # one computes while the other's checkpoint is written
         self._opening = threading.Lock()
 
     @cached_property
@@ -155,14 +160,14 @@ class Driver:
                 context, clock=clock_after(context.clock, _moments(self.runs, live.run_id))
             )
             live.reviewer = live.reviewer or reviewer_of_run(self.runs, live.run_id)
-            async with self._turn():
+            async with self._place():
                 request = await self._advance(live, graph_input, context, config)
             while request is not None and live.reviewer is not None:
                 answer = await self._reviewed(live, request)
                 if answer is None:
                     break
                 request = await self._advance(
-                    live, Answer(as_json(answer), request["review_id"]), context, config
+                    live, AnswerTo(as_json(answer), request["review_id"]), context, config
                 )
             self._settle(live, request)
 
@@ -184,15 +189,15 @@ class Driver:
             pool.shutdown(wait=False)
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Wait for a place among the few runs that work at once; after ``PATIENCE_S`` a run begins without one.
+    async def _place(self) -> AsyncIterator[None]:
+        """Wait for a place among the few runs that work at once; after two seconds a run begins without one.
 
         Quick runs share one interpreter: one after the other, half of them are done in half the time, and all together
         none is. A slow one, which waits for a model or a tool, must not hold up the others.
         """
         try:
             # `wait_for` loses a cancel that comes with the place
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(2):
                 await self._places.acquire()
         except TimeoutError:
             yield
@@ -206,7 +211,7 @@ class Driver:
         """Run the graph to its next pause or its end; return the request of the pause, or None at the end."""
         graph = self.graph
         # The state is read now, not when the answer came: another process may have answered in between.
-        if isinstance(graph_input, Answer):
+        if isinstance(graph_input, AnswerTo):
             graph_input = _resuming(graph_input, await graph.aget_state(config))
         # `sync`: a checkpoint is on disk before the next step starts; a killed process loses only the running one.
         # `subgraphs`: without it the events of retrieval and reporter nodes would not arrive.
@@ -225,16 +230,13 @@ class Driver:
     def _settle(self, live: Live, request: Json | None) -> None:
         if request is not None:
             self.runs.let_go(live.run_id, "paused")
-            live.publish({"status": "review", "content": request})
+            live.publish(review(request))
             return
         self.runs.let_go(live.run_id, "done")
         row = self.runs.get(live.run_id, whole=True)
-        content = {"run_id": live.run_id, "conversation_id": row["conversation_id"]}
+        answer = (row["result"] or {}).get("answer", "")
         live.publish(
-            {
-                "status": "done",
-                "content": {**content, "answer": (row["result"] or {}).get("answer", "")},
-            }
+            done(run_id=live.run_id, conversation_id=row["conversation_id"], answer=answer)
         )
 
     def _keep(self, live: Live, error: BaseException) -> None:
@@ -243,7 +245,7 @@ class Driver:
         text = "".join(live.tokens)
         if text.strip() and row["result"] is None:
             key = f"{live.run_id}:assistant"
-            self.store.append_message(
+            self.conversation_store.append_message(
                 row["conversation_id"], "assistant", text, message_key=key, partial=True
             )
             live.tokens.clear()
@@ -304,7 +306,7 @@ def releasing(
             kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
             live.unwritten = kind(f"{message} Then continue with `workbench resume {run_id}`.")
             raise live.unwritten from error
-        live.publish({"status": "error", "message": message})
+        live.publish(failed(message))
         if isinstance(error, Exception):
             raise
         raise RunError(message) from error
@@ -324,7 +326,7 @@ def pending(snapshot: StateSnapshot) -> Json | None:
     return request
 
 
-def _resuming(answer: Answer, snapshot: StateSnapshot) -> Any:
+def _resuming(answer: AnswerTo, snapshot: StateSnapshot) -> Any:
     """Return what makes the graph continue with this answer, by the id of the very interrupt.
 
     A bare ``resume=`` stays with the parent's checkpoint: after a kill the child's next review point would take it.
@@ -341,11 +343,11 @@ def _resuming(answer: Answer, snapshot: StateSnapshot) -> Any:
 
 def _moments(runs: RunStore, run_id: str) -> Iterator[datetime]:
     """Yield when the run did what it did, in whichever process: the end of each attempt and node, each decision."""
-    for done in [
+    for entry in [
         *runs.records(run_id),
         *(e["execution_log"] for e in runs.events(run_id) if "execution_log" in e),
     ]:
-        began = datetime.fromisoformat(done.get("started_at") or done["timestamp"])
-        yield began + timedelta(milliseconds=done["duration_ms"])
+        began = datetime.fromisoformat(entry.get("started_at") or entry["timestamp"])
+        yield began + timedelta(milliseconds=entry["duration_ms"])
     for decision in runs.decisions(run_id):
         yield datetime.fromisoformat(decision["decided_at"])

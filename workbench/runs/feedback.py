@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, TypedDict
 
 from workbench.errors import RunError, WorkbenchError, shown
-from workbench.runs.recording import Recording
+from workbench.runs.stored import Recording
 from workbench.state import Data, Json
 from workbench.text import clean
 from workbench.views.render import FrameList

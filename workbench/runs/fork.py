@@ -19,7 +19,7 @@ from workbench.models.wire import hidden
 from workbench.plans import Plan
 from workbench.records.store import RunRow
 from workbench.records.tape import answered, begun, read
-from workbench.runs.recording import Recording, asked_dates, recorded
+from workbench.runs.stored import Recording, asked_dates, snapshot
 from workbench.settings import (
     Settings,
     all_settings,
@@ -316,7 +316,7 @@ def details(run: Recording, origin: str) -> Json:
     ``first_change`` its first line that the other answer lacks; other numbers of the same passages are no change.
     """
     changed = fork_changes(run, origin)
-    runs = [] if changed is None else [run, recorded(run, origin)]
+    runs = [] if changed is None else [run, snapshot(run, origin)]
     answers = [unmarked(each.answer).splitlines() for each in runs]
     differs = {*answers[0]} != {*answers[1]} if answers and all(answers) else None
     first = next((line for line in answers[0] if line not in answers[1]), "") if differs else ""
@@ -328,7 +328,7 @@ def fork_changes(run: Recording, origin: str | None) -> Json | None:
     """Return the ``changes`` of a fork; None for a run of its own or of a recorded graph, and without the origin."""
     if not origin or run.row["graph"] or origin not in run._workspace.runs:
         return None
-    return changes(recorded(run, origin), recorded(run))
+    return changes(snapshot(run, origin), snapshot(run))
 
 
 def changes(origin: Recording, fork: Recording) -> Json:

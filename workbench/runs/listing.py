@@ -18,7 +18,7 @@ from workbench.views.labels.sentences import need_states
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.runs.workers import Work
+    from workbench.runs.work import Work
     from workbench.views.runs import RunLines
 
 

@@ -26,7 +26,7 @@ from workbench.records.tape import Effect, places, result_name
 from workbench.records.timeline import unasked
 from workbench.runs import feedback as thought
 from workbench.runs.calls import own_prompts
-from workbench.runs.recording import Recording, checked_marks, found_pieces, prompts_of
+from workbench.runs.stored import Recording, checked_marks, found_pieces, prompts_of
 from workbench.settings import merge_settings, models_by_role
 from workbench.state import Json
 from workbench.text import CJK, fold, mentions
@@ -43,7 +43,7 @@ from workbench.views.timeline import when
 class Run(Recording):
     """One question carried through the conversation graph.
 
-    Parts add to it: ``report``; ``prompt_parts``; ``fusion``.
+    Parts add attributes: ``report``, ``prompt_parts``, ``fusion`` and ``what_if``.
     """
 
     _seen: Json | None = None

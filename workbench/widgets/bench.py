@@ -19,8 +19,8 @@ import traitlets
 from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import checked_points
 from workbench.runs.fork import fork_changes
-from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
+from workbench.runs.stored import origin_of
 from workbench.state import Data, Json
 from workbench.views.blocks import Lines
 from workbench.views.edits import fork_name

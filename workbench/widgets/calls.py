@@ -9,8 +9,8 @@ import traitlets
 
 from workbench.records.prompts import LANGUAGES, NAMES, Prompt, slots
 from workbench.runs.calls import Call
-from workbench.runs.recording import prompts_of
 from workbench.runs.run import Run
+from workbench.runs.stored import prompts_of
 from workbench.settings import ROLES, RULES, Settings
 from workbench.state import Json
 from workbench.views.labels import Labels

@@ -9,8 +9,8 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.runs.fork import family
-from workbench.runs.recording import found_pieces, origin_of
 from workbench.runs.run import Run
+from workbench.runs.stored import found_pieces, origin_of
 from workbench.state import Data
 from workbench.views.comparison import beside
 from workbench.views.edits import decision_texts, fork_name

@@ -13,8 +13,8 @@ from workbench.errors import InvalidAnswer
 from workbench.extensions import paths, provided, required
 from workbench.plans import Plan
 from workbench.records import proposals
-from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
+from workbench.runs.stored import found_pieces
 from workbench.state import Data
 from workbench.text import content_terms, titled
 from workbench.tools.registry import check

@@ -28,7 +28,7 @@ from workbench.parts.fusion.graph import build_fusion, read_config
 from workbench.parts.fusion.graphiti import GraphitiInput, graphiti
 from workbench.parts.fusion.strategies import STRATEGIES
 from workbench.ports import Context
-from workbench.runs.recording import live_steps
+from workbench.runs.stored import live_steps
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools.tool import StepLog

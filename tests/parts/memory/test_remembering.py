@@ -23,7 +23,7 @@ from workbench.parts.memory.recall import by_rules
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqliteConversations
-from workbench.runs.recording import debug_events
+from workbench.runs.stored import debug_events
 from workbench.session import Workbench
 from workbench.settings import Settings
 

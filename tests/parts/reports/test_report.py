@@ -22,8 +22,8 @@ from workbench.parts.reports.writer import Draft, section_by_model
 from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
 from workbench.records.tape import Tape, read
-from workbench.runs.recording import live_steps
 from workbench.runs.run import Run
+from workbench.runs.stored import live_steps
 from workbench.session import Workbench
 from workbench.state import RetrievalResult
 from workbench.testing import memory_context

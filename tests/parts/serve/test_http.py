@@ -24,7 +24,7 @@ from tests.shelves import CORE, noted
 from workbench.cli import main
 from workbench.errors import SettingsError, WorkspaceError
 from workbench.parts.serve import http, metrics, spans
-from workbench.runs.recording import recorded
+from workbench.runs.stored import snapshot
 from workbench.session import Workbench
 
 QUESTION = "When was the Aldermoor kiln built?"
@@ -488,7 +488,7 @@ def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(folder: Path) -> 
         told = {"chat_model": "openai:m", "chat_base_url": server.url, **only("writer"), **CORE}
         with Workbench.open(folder, **told) as wb:
             run = wb.ask(QUESTION, kb="notes")
-            found = spans.run_spans(recorded(run))
+            found = spans.run_spans(snapshot(run))
     names = [span.name for span in found]
     assert names[0] == "invoke_agent workbench" and found[0].inside is None
     assert {"route_decision", "planner", "reflector", "generate", "persist", "chat m"} <= set(names)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from workbench.ports import KnowledgeBase
 from workbench.records.prompts import Prompts
-from workbench.runs.recording import found_pieces, prompts_of
+from workbench.runs.stored import found_pieces, prompts_of
 from workbench.state import Json, RetrievalResult
 
 NOT_IN_CORPUS, DECIDED, NOT_FOUND, CUT, BEYOND, NOT_USED, USED = STAGES = (

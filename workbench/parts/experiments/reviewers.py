@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from workbench.errors import WorkbenchError
-from workbench.graphs.reviewers import Answer, answer
+from workbench.graphs.reviewers import Reply, answer
 from workbench.models.chat import open_chat_model, stream_text
 from workbench.settings import Settings
 from workbench.state import Data
@@ -40,7 +40,7 @@ class ThresholdReviewer:
     def __init__(self, limit: float):
         self._limit = limit
 
-    def __call__(self, request: Data) -> Answer:
+    def __call__(self, request: Data) -> Reply:
         """Return the answer to one request."""
         is_enough = margin(request["action_requests"][0]["args"]) >= self._limit
         return _chosen("approve" if is_enough else "go on", "threshold", request)
@@ -60,7 +60,7 @@ class ModelReviewer:
             raise WorkbenchError("A model that reviews needs a name, as {model: openai:NAME}.")
         self._model = opened
 
-    async def __call__(self, request: Data) -> Answer:
+    async def __call__(self, request: Data) -> Reply:
         """Return its answer; one that begins with neither "go on" nor "stop" approves.
 
         Raises:
@@ -78,7 +78,7 @@ class ModelReviewer:
         return _chosen(choice, "model", request)
 
 
-def _chosen(choice: str, who: str, request: Data) -> Answer:
+def _chosen(choice: str, who: str, request: Data) -> Reply:
     # a person who goes on may; these would for ever, so that from the second decision on they approve
     if int(request["review_id"].partition("-")[0]) > 1:
         choice = "approve"

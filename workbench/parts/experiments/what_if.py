@@ -10,8 +10,8 @@ from workbench.graphs.merge import distinct, first_documents
 from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import is_idle
 from workbench.records.tape import begun
-from workbench.runs.recording import Recording, live_steps, recorded
 from workbench.runs.run import Run
+from workbench.runs.stored import Recording, live_steps, snapshot
 from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
 from workbench.views.render import FrameList
@@ -63,13 +63,13 @@ def what_if(run: Run, gold: Collection[str] = ()) -> WhatIf:
         raise RunError(
             f"Run {run.run_id} is {run.status}: only a run that is done can be played otherwise."
         )
-    still = recorded(run)
+    still = snapshot(run)
     visits = _visits(still)
     points = WhatIf()
     for place, visit in enumerate(visits):
         visit["went_on"] = visit is not visits[-1]
         edits = _otherwise(still, visits[:place], visit)
-        played = recorded(run.fork(**edits)) if edits else None
+        played = snapshot(run.fork(**edits)) if edits else None
         if played and played.status != "done":
             raise RunError(
                 f"{played.run_id}, played otherwise, is {played.status}: {played.error}"

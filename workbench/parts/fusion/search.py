@@ -32,8 +32,8 @@ from workbench.parts.fusion.graph import (
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.ports import Context, KnowledgeBase, ToolLog
 from workbench.records.lease import SystemClock
-from workbench.runs.recording import Recording
 from workbench.runs.run import Run
+from workbench.runs.stored import Recording
 from workbench.state import Json, SubStep
 from workbench.tools.evidence import titles
 from workbench.tools.tool import FunctionTool, Search, ToolOutput

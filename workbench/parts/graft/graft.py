@@ -23,8 +23,8 @@ from workbench.plans import (
     step_renamed,
 )
 from workbench.records.proposals import JUDGED_BY
-from workbench.runs.recording import Recording, recorded
 from workbench.runs.run import Run
+from workbench.runs.stored import Recording, snapshot
 from workbench.session import Workbench
 from workbench.state import Json
 
@@ -56,7 +56,7 @@ def graft(
     wb._must_be_open()
 
     def read(run: Run | str) -> Recording:
-        return recorded(wb.run(run) if isinstance(run, str) else run)
+        return snapshot(wb.run(run) if isinstance(run, str) else run)
 
     taken = {
         step_id: [

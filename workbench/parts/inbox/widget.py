@@ -16,8 +16,8 @@ from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.records import proposals
 from workbench.runs.fork import fork_changes
-from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
+from workbench.runs.stored import origin_of
 from workbench.state import Data
 from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.edits import fork_name

@@ -7,7 +7,7 @@ import re
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.views import Rows, prompt_blocks
 from workbench.records.tape import begun, estimated_tokens
-from workbench.runs.recording import Recording, prompts_of, recorded
+from workbench.runs.stored import Recording, prompts_of, snapshot
 from workbench.settings import Settings
 from workbench.state import Json
 from workbench.text import detect_language
@@ -24,7 +24,7 @@ def prompt_parts(run: Recording) -> Rows:
     """
     from workbench.graphs.roles import evidence_text
 
-    run = recorded(run)
+    run = snapshot(run)
     prompt = prompts_of(run).for_language(
         "writer", "zh" if detect_language(run.message) == "zh" else "en"
     )

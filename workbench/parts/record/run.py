@@ -18,8 +18,8 @@ from workbench.records.document import run_document
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect
 from workbench.runs.driver import Live
-from workbench.runs.recording import StoredRun
-from workbench.runs.workers import HINTS
+from workbench.runs.stored import StoredRun
+from workbench.runs.work import HINTS
 from workbench.state import Json
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class GraphRun(StoredRun):
     def begin(self) -> None:
         """Start working on it."""
         live = Live(self.run_id)
-        self._work.start(self._work.durable, live, partial(self.agent.drive, live))
+        self._work.work_on(self._work.durable, live, partial(self.agent.drive, live))
 
     def wait(self, timeout: float | None = None) -> GraphRun:
         """Wait until it pauses or ends.

@@ -39,8 +39,8 @@ from workbench.graphs.reviewers import answer
 from workbench.models.wire import secrets
 from workbench.runs.asking import LONGEST_NAME
 from workbench.runs.feedback import give
-from workbench.runs.recording import debug_events, recorded
 from workbench.runs.run import Run
+from workbench.runs.stored import debug_events, snapshot
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.state import Data, Json
@@ -228,7 +228,7 @@ def show_run(wb: Workbench, form: RunQuery) -> Json:
 
 def show_debug(wb: Workbench, form: RunQuery) -> Json:
     """Return what was collected of a run, whose id is its request's: its nested log, route, plan, evidence."""
-    recording = recorded(_run(wb, form.run_id, form.user_id))
+    recording = snapshot(_run(wb, form.run_id, form.user_id))
     document = recording.to_dict()
     events = debug_events(recording)
     collected = {

@@ -19,7 +19,7 @@ from workbench.errors import MissingExtra
 from workbench.extensions import Service
 from workbench.parts.serve import spans
 from workbench.records.figures import own
-from workbench.runs.recording import Recording, recorded
+from workbench.runs.stored import Recording, snapshot
 from workbench.settings import ROLES
 from workbench.state import Json
 
@@ -145,7 +145,7 @@ class Observers(Service):
     def _run(self, run: Recording) -> None:
         for name, observe in self._observe.items():
             try:
-                observe(recorded(run))
+                observe(snapshot(run))
             except Exception as error:  # a failure of an observer is not one of the run
                 text = f"{type(error).__name__}: {error}"
                 _log.warning("The %s of run %s are lost: %s", name, run.run_id, text)

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from workbench.runs.calls import Call
-from workbench.runs.recording import Recording
+from workbench.runs.stored import Recording
 from workbench.state import Data, Json
 
 _PREVIEW = 200

@@ -32,7 +32,7 @@ from workbench.ports import Context
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id
-from workbench.runs.driver import Answer, Driver, Listener, Live, pending
+from workbench.runs.driver import AnswerTo, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
 from workbench.state import Data, Json
 
@@ -301,7 +301,9 @@ class Work:
             message,
             options,
             owner=self.lease.owner,
-            conversation_id=driver.store.get_or_create_conversation_id(user, session),
+            conversation_id=driver.conversation_store.get_or_create_conversation_id(
+                user, session
+            ),
             user_id=user,
             session_id=session,
         )
@@ -314,7 +316,7 @@ class Work:
                 f"{error} Then continue with `workbench resume {run_id}`."
             )
             raise live.unwritten from error
-        self._converse(driver, live, first)
+        self._drive(driver, live, first)
 
     def fork(self, run_id: str, edits: Data) -> str:
         """Begin a run that is made from another, and give its id.
@@ -361,9 +363,9 @@ class Work:
             if seen and seen["review_id"] != request["review_id"]:
                 points = f"{request['review_id']} by now, not {seen['review_id']}"
                 raise NotPaused(f"The run asks {points}. Look at run.review, and answer that.")
-            wanted = Answer(as_json(reply), request["review_id"])
+            wanted = AnswerTo(as_json(reply), request["review_id"])
             self.take(driver, row)
-            self._converse(driver, Live(run_id), wanted)
+            self._drive(driver, Live(run_id), wanted)
             return
         last = driver.runs.decisions(run_id)
         if (
@@ -396,7 +398,7 @@ class Work:
         if status == "cancelled":
             raise RunError(f"Run {run_id} was cancelled. Ask again.")
         self.take(driver, row)
-        self._converse(driver, Live(run_id), self._next_input(driver, run_id))
+        self._drive(driver, Live(run_id), self._next_input(driver, run_id))
 
     def cancel(self, run_id: str) -> None:
         """Stop the run for good, with its tools; a process that works on it hears of it at once, and stops.
@@ -444,15 +446,16 @@ class Work:
             for run_id in stored:
                 self._live.pop(run_id, None)
 
-    def _converse(self, driver: Driver, live: Live, graph_input: Any) -> None:
+    def _drive(self, driver: Driver, live: Live, graph_input: Any) -> None:
+        """Let the conversation graph work on the run."""
         ports = partial(self._context, driver, live.run_id)
-        self.start(
+        self.work_on(
             driver,
             live,
             partial(driver.drive, live, graph_input, ports, self._config(live.run_id)),
         )
 
-    def start(
+    def work_on(
         self, driver: Driver, live: Live, drive: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         """Begin a stretch of work on a run that this process has taken."""
@@ -545,7 +548,7 @@ class Work:
         recorded = next(
             (d for d in driver.runs.decisions(run_id) if d["review_id"] == review_id), None
         )
-        return recorded and Answer(repeat_answer(recorded), recorded["review_id"])
+        return recorded and AnswerTo(repeat_answer(recorded), recorded["review_id"])
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:
         """Return what the graph begins with; the user's message is stored before the run."""
@@ -554,7 +557,7 @@ class Work:
         row = driver.runs.get(run_id)
         conversation = row["conversation_id"]
         message = row["message"]
-        message_id = driver.store.append_message(
+        message_id = driver.conversation_store.append_message(
             conversation, "user", message, message_key=f"{run_id}:user"
         )
         return initial_state(

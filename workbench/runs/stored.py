@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from workbench.errors import RunError, shown
+from workbench.events import nested
 from workbench.extensions import Extended
 from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan
@@ -26,7 +27,7 @@ from workbench.views.render import display_data
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.runs.workers import Work
+    from workbench.runs.work import Work
 
 
 class EvidenceList(list[RetrievalResult]):
@@ -188,10 +189,7 @@ class Recording(StoredRun, Extended):
 
     def to_dict(self) -> Json:
         """Return the whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
-        # it imports LangGraph, which a bench that only shows runs does without
-        from workbench.events import nested
-
-        still = recorded(self)
+        still = snapshot(self)
         holder = self._work.holder(self.run_id)
         return {
             **run_document(still, holder, asked_dates(still)),
@@ -231,14 +229,14 @@ class Recording(StoredRun, Extended):
 
     def _read_once(self, runs: Sequence[Any] = ()) -> Recording:
         """Return the run, read once, to be compared with others."""
-        return recorded(self)
+        return snapshot(self)
 
     def calls(self) -> Calls:
         """Return the calls of models: what each saw, what it said, what it took."""
         return model_calls(self.tape(), self.state)
 
 
-def recorded(run: Recording, run_id: str = "") -> Recording:
+def snapshot(run: Recording, run_id: str = "") -> Recording:
     """Return this run, or another run of its workspace; each is read once.
 
     Raises:
