@@ -549,7 +549,7 @@ async def call_part(
             raise WorkbenchError(f"The {part} gave what cannot be kept: {fault}.")
         return value
 
-    return (await context.tape.aeffect("handler", f"own:{part}", arguments, ask)).value
+    return (await context.tape.effect("handler", f"own:{part}", arguments, ask)).value
 
 
 async def call_router(context: Context, message: str, available: Sequence[str]) -> str | None:

@@ -97,7 +97,7 @@ class Workbench(Extended):
             require_version(path / "workbench.db")
             conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
             self._work = Work(
-                lease, path, conversations, self._context, settings.max_concurrency, self
+                lease, path, conversations, self._run_context, settings.max_concurrency, self
             )
         except BaseException:
             lease.release()
@@ -202,19 +202,19 @@ class Workbench(Extended):
         return Inspected(self.knowledge.get(name).inspect())
 
     def ports(self, judge: str = "", prompts: Data | None = None) -> Context:
-        """Return the ports that nodes see, for custom graphs and for evaluations.
+        """Return the context that nodes see, with every port, for custom graphs and for evaluations.
 
         Args:
             judge: the model that judges, by name.
             prompts: prompts in place of ours.
         """
-        ports = self._ports(self._work.durable)
+        context = self._context(self._work.durable)
         if not judge:
-            return ports
+            return context
         settings = self.settings.with_changes({"models": {"judge": judge}})
         own = Prompts(saved={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
         return replace(
-            ports,
+            context,
             settings=settings,
             models={"judge": self._models_for(settings)["judge"]},
             prompts=own,
@@ -542,11 +542,14 @@ class Workbench(Extended):
 
     # inside
 
-    def _context(self, driver: Driver, run_id: str) -> Context:
-        """Return the ports of one run, over its tape."""
-        ports = self._ports(driver)
+    def _run_context(self, driver: Driver, run_id: str) -> Context:
+        """Return the context of one run, over its tape."""
         return run_context(
-            driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for
+            driver.runs.get(run_id),
+            self._context(driver),
+            driver.runs,
+            self._models_for,
+            self._planner_for,
         )
 
     def _ended(self, run_id: str) -> None:
@@ -562,7 +565,7 @@ class Workbench(Extended):
         for service in self._services.values():
             service.cleared()
 
-    def _ports(self, driver: Driver) -> Context:
+    def _context(self, driver: Driver) -> Context:
         memory = self._parts.get("memory") if driver is self._work.durable else None
         for service in self._services.values():
             memory = service.memory(driver, memory)

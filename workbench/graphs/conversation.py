@@ -21,7 +21,7 @@ from workbench.graphs.logged import logged
 from workbench.graphs.memory import only_noted, recall, standing_alone, with_preferences
 from workbench.graphs.planner import fresh_state
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.route import build_router, read_question, read_workers
+from workbench.graphs.route import build_router, parse_worker_names, read_question
 from workbench.language.followup import standalone
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context
@@ -162,7 +162,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         "use_retrieval": kb not in context.unsearched,
         "answerer": answerer,
         "resolved_agent_type": ",".join(
-            worker.agent_type for worker in read_workers(state["worker_name"])
+            worker.agent_type for worker in parse_worker_names(state["worker_name"])
         ),
         "iteration": 1,
     }
@@ -209,7 +209,7 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Jso
     async def answer() -> Json:
         return dict(await context.handlers[kb](state, context))
 
-    reply = (await context.tape.aeffect("handler", kb, args, answer)).value
+    reply = (await context.tape.effect("handler", kb, args, answer)).value
     return {
         "answer": reply["answer"],
         "citations": reply.get("citations", []),

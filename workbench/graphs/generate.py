@@ -346,7 +346,7 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
         }
 
     args = {"model": context.settings.role_model("writer"), "messages": prompt}
-    effect = await context.tape.aeffect("model", "writer", args, write)
+    effect = await context.tape.effect("model", "writer", args, write)
     for chunk in effect.value["chunks"] if effect.replayed else ():
         runtime.stream_writer(token(chunk))
     return list(effect.value["chunks"])

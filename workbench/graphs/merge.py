@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from workbench.events import Event, enrichment
 from workbench.extensions import call_node, provided
 from workbench.graphs.roles import rules_bind
-from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, parse_workers
+from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, workers_by_base
 from workbench.plans import ENDED_WELL, is_idle, last_records
 from workbench.ports import Context, RunLog, call_merger
 from workbench.records.figures import (
@@ -66,7 +66,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         reflections[-1]["stop_reason"] if reflections else None
     )
     runs = _runs(
-        records, merged, parse_workers(decision["worker_name"] if decision else "", prefixes)
+        records, merged, workers_by_base(decision["worker_name"] if decision else "", prefixes)
     )
     for event in merged_events(merged, runs):
         runtime.stream_writer(event)

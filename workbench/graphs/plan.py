@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from workbench.extensions import call_node
 from workbench.graphs.needs import read_needs
-from workbench.graphs.route import AGENT_TOOLS, parse_workers
+from workbench.graphs.route import AGENT_TOOLS, workers_by_base
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
 from workbench.ports import Bases, KnowledgeBase, Tools
 from workbench.records.tape import RULES
@@ -89,7 +89,7 @@ class RulePlanner:
         notes = []
         by_intent = False
         bases = {base.name: base for base in knowledge}
-        for agent in parse_workers(decision["worker_name"], list(bases)):
+        for agent in workers_by_base(decision["worker_name"], list(bases)):
             base = bases[agent.kb_prefix]
             wanted = AGENT_TOOLS.get(agent.agent_type, ())
             if not wanted and self.settings.planner == "one_step":

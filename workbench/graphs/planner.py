@@ -146,7 +146,7 @@ async def _by_planner(
     # else a fork with another budget would get the plan with the old one
     if name == RULES and settings:
         args["settings"] = settings
-    effect = await context.tape.aeffect("plan", name, args, plan, version=version)
+    effect = await context.tape.effect("plan", name, args, plan, version=version)
     return Plan.load(effect.value)
 
 

@@ -168,7 +168,7 @@ async def _reply(
         "messages": messages,
         "schema": form.model_json_schema(),
     }
-    effect = await context.tape.aeffect("model", role, args, call)
+    effect = await context.tape.effect("model", role, args, call)
     return dict(effect.value)
 
 

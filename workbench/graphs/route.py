@@ -1,7 +1,7 @@
 """Routing: which knowledge base a message goes to, what it wants, and which worker takes it.
 
 Its own small graph, ``intent_detect -> apply_override_policy -> worker_select``, without a checkpointer. ``decide`` is
-the same as one function, for callers without a graph.
+what the rules choose, for callers without a graph: it asks neither a registered router nor a model.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def parse_worker_name(name: str) -> Worker:
             f"Worker name {name!r} has {len(parts)} parts. It is kb_prefix:agent_type:{AGENT_MODE}."
         )
     if len(parts) == 1:
-        return Worker("", "" if parts[0] == GENERAL else parts[0], AGENT_MODE)
+        parts = [GENERAL, ""] if parts[0] in ("", GENERAL) else ["", *parts]
     kb_prefix, agent_type, mode = [*parts, ""][:3]
     if mode not in ("", AGENT_MODE):
         raise ValueError(
@@ -99,7 +99,8 @@ def parse_worker_name(name: str) -> Worker:
         )
     if agent_type and agent_type not in AGENT_TYPES:
         raise ValueError(
-            f"Worker name {name!r} has the agent type {agent_type!r}. Known: {', '.join(AGENT_TYPES)}."
+            f"Worker name {name!r} has the agent type {agent_type!r}. Known: {', '.join(AGENT_TYPES)}. "
+            "A knowledge base is named with its agent, as 'papers:graph_agent', or by kb=."
         )
     if kb_prefix == GENERAL:
         return Worker("", "", AGENT_MODE)
@@ -108,20 +109,20 @@ def parse_worker_name(name: str) -> Worker:
     )
 
 
-def read_workers(names: str) -> list[Worker]:
+def parse_worker_names(names: str) -> list[Worker]:
     """Read worker names that are joined by commas: one run asks all of them."""
     return [parse_worker_name(name) for name in names.split(",")]
 
 
-def parse_workers(names: str, prefixes: Sequence[str]) -> list[Worker]:
+def workers_by_base(names: str, prefixes: Sequence[str]) -> list[Worker]:
     """Return the workers of a run, base by base; a single name holds for every base.
 
-    >>> [make_worker_name(*w[:2]) for w in parse_workers("papers:graph_agent,naive_rag_agent", ["papers"])]
+    >>> [make_worker_name(*w[:2]) for w in workers_by_base("papers:graph_agent,naive_rag_agent", ["papers"])]
     ['papers:graph_agent:retrieve_only', 'papers:naive_rag_agent:retrieve_only']
-    >>> [worker.kb_prefix for worker in parse_workers("papers:graph_agent", ["papers", "notes"])]
+    >>> [worker.kb_prefix for worker in workers_by_base("papers:graph_agent", ["papers", "notes"])]
     ['papers', 'notes']
     """
-    workers = read_workers(names)
+    workers = parse_worker_names(names)
     if len(workers) == 1:
         workers = [workers[0]._replace(kb_prefix="")]
     every = [
@@ -188,7 +189,7 @@ def _read_requested(requested: Sequence[str], worker_name: str) -> list[str] | N
     """Return the knowledge bases that the user asked for; [] for ``general``; None where nothing was asked for."""
     if requested and all(name in ("", GENERAL) for name in requested):
         return []
-    workers = read_workers(worker_name)
+    workers = parse_worker_names(worker_name)
     if prefixes := [worker.kb_prefix for worker in workers if worker.kb_prefix]:
         return list(dict.fromkeys(prefixes))
     if worker_name and not any(worker.agent_type for worker in workers):
@@ -338,7 +339,7 @@ class Understood(TypedDict):
 
 def _with_worker(route: Route, worker_name: str) -> Route:
     """Name the workers: those that were asked for, or the one that plans by intent; none for ``general``."""
-    workers = parse_workers(worker_name, route.kb_prefixes)
+    workers = workers_by_base(worker_name, route.kb_prefixes)
     name = ",".join(
         make_worker_name(*worker[:2])
         for worker in (workers if "," in worker_name else workers[:1])

@@ -277,7 +277,7 @@ class Tape:
         self.keep(effect)
         return effect
 
-    def effect(self, kind: str, name: str, arguments: Any, compute: Callable[[], Any]) -> Any:
+    def value(self, kind: str, name: str, arguments: Any, compute: Callable[[], Any]) -> Any:
         """Return the effect's value: from the tape, or computed and recorded."""
         wanted = Effect(kind, name, {"input": arguments}, None)
         effect = self.take(wanted)
@@ -286,7 +286,7 @@ class Tape:
             self.keep(effect)
         return effect.value
 
-    async def aeffect(
+    async def effect(
         self,
         kind: str,
         name: str,
@@ -294,7 +294,7 @@ class Tape:
         compute: Callable[[], Awaitable[Any]],
         version: str = "",
     ) -> Effect:
-        """As ``effect``, awaited; gives the whole effect."""
+        """Return the whole effect, its value from the tape or from ``compute``, awaited."""
         wanted = Effect(kind, name, {"version": version, "input": arguments}, None)
         if taken := self.take(wanted):
             return taken

@@ -123,18 +123,13 @@ def _worker(value: Any, info: ValidationInfo) -> str:
     names = clean(value if isinstance(value, str) else ",".join(value))
     bases = _from_context(info, "bases")
     if names:
-        from workbench.graphs.route import AGENT_TYPES, TOOL_AGENT, read_workers
+        from workbench.graphs.route import TOOL_AGENT, parse_worker_names
 
         try:
-            workers = read_workers(names)
+            workers = parse_worker_names(names)
         except ValueError as error:
             raise RunError(str(error)) from None
-        for base, agent_type, _ in workers:
-            if agent_type and agent_type not in AGENT_TYPES:
-                raise RunError(
-                    f"worker is {shown(agent_type)}, which is no agent type. Known: {', '.join(AGENT_TYPES)}. "
-                    "A knowledge base is named with its agent, as 'papers:graph_agent', or by kb=."
-                )
+        for base, _, _ in workers:
             if base and base not in bases:
                 raise UnknownKnowledge(base, sorted(bases))
         if len({agent_type == TOOL_AGENT for _, agent_type, _ in workers}) > 1:

@@ -146,7 +146,7 @@ class Driver:
         self.runs.remove(run_ids)
 
     async def drive(
-        self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Data
+        self, live: Live, graph_input: Any, make_context: Callable[[], Context], config: Data
     ) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
 
@@ -155,7 +155,7 @@ class Driver:
             WorkbenchError: the run failed; the row keeps the message, and the run can be resumed.
         """
         with releasing(self.runs, live, partial(self._keep, live)):
-            context = await asyncio.to_thread(ports)
+            context = await asyncio.to_thread(make_context)
             context = replace(
                 context, clock=clock_after(context.clock, _moments(self.runs, live.run_id))
             )

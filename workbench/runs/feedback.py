@@ -115,10 +115,10 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         raise RunError(
             f"good is {shown(good)}. Give True, False, or None to take back what was said."
         )
-    from workbench.graphs.route import read_workers  # it brings LangGraph
+    from workbench.graphs.route import parse_worker_names  # it brings LangGraph
 
     route = run.state.get("route_decision")
-    workers = read_workers(route["worker_name"]) if route else ()
+    workers = parse_worker_names(route["worker_name"]) if route else ()
     agent_type = ",".join(dict.fromkeys(worker.agent_type for worker in workers))
     about = {"query": run.message, "thread_id": run.run_id, "agent_type": agent_type}
     try:

@@ -91,7 +91,7 @@ class TapedBases:
         if self._tape.mode == "fork" and (known_here := self.real.names()):
             self._tape.keep(Effect("knowledge", "names", {}, known_here))
             return known_here
-        return self._tape.effect("knowledge", "names", {}, self.real.names)
+        return self._tape.value("knowledge", "names", {}, self.real.names)
 
     def get(self, name: str) -> KnowledgeBase:
         """Return the knowledge base of that name; one that is only on the tape is only as much as the tape says.
@@ -116,7 +116,7 @@ class TapedBase:
     def _of_documents(self) -> str:
         name = f"{self.name}.fingerprint"
         if not self._here:
-            return self._tape.effect(
+            return self._tape.value(
                 "knowledge", name, {}, lambda: self._bases.get(self.name).fingerprint()
             )
         fingerprint = self._bases.get(self.name).fingerprint()
@@ -185,7 +185,7 @@ class TapedConversations:
         """Return the newest messages before the run's own, oldest first."""
         # in a conversation of its own, in which nothing was said
         forked = self._tape.mode == "fork"
-        return self._tape.effect(
+        return self._tape.value(
             "memory",
             "list_messages",
             {"limit": limit},
@@ -216,7 +216,7 @@ class TapedMemory:
         if self._tape.mode == "live":
             question = {"message": message}
             return dict(
-                self._tape.effect(
+                self._tape.value(
                     "memory", "recall", question, lambda: self._real.recall(message, **whose)
                 )
             )
@@ -249,12 +249,12 @@ class RecordedModel:
 
 def run_context(
     row: RunRow,
-    ports: Context,
+    context: Context,
     store: RunStore,
     models_for: Callable[[Settings], Data],
     planner_for: Callable[[Settings], Planner],
 ) -> Context:
-    """Return the ports of this run, over its tape.
+    """Return the context with the settings, models and prompts of this run, over its tape.
 
     Raises:
         SettingsError: the run works with a chat model that cannot be opened here.
@@ -264,10 +264,10 @@ def run_context(
     sources = [read(store, source) for source in spec["sources"]]
     tape = Tape(store, row["run_id"], spec["mode"], sources, options.get("results", {}))
     begin = begun(tape.known)
-    settings = _settings(ports.settings, begin.get("settings", {}), options.get("settings", {}))
+    settings = _settings(context.settings, begin.get("settings", {}), options.get("settings", {}))
     prompts = Prompts(saved={**begin.get("prompts", {}), **options.get("prompts", {})})
     day = str(begin.get("clock", row["created_at"]))[:10]
-    context = replace(ports, settings=settings, prompts=prompts, today=day)
+    context = replace(context, settings=settings, prompts=prompts, today=day)
     if tape.mode == "replay":
         context = _sealed(context, tape, begin)
     else:
@@ -350,7 +350,7 @@ def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
 
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
-    """Return the ports of a replay, every one that could answer replaced by a stand-in."""
+    """Return the context of a replay, every port that could answer replaced by a stand-in."""
     names = {role: context.settings.role_model(role) for role in ROLES}
     models: Any = {role: RecordedModel(name) for role, name in names.items() if name}
     planner: Any = RecordedModel(next((e.name for e in tape.known if e.kind == "plan"), RULES))

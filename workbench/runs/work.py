@@ -126,7 +126,7 @@ class Work:
         lease: released when it is closed.
         path: the workspace.
         conversations: the durable conversation store.
-        context: makes the ports of a run around a driver's stores.
+        context: makes the context of a run around a driver's stores.
         max_concurrency: how many tasks of one run may be at work together.
         workspace: the open workspace, for runs to show themselves with.
 
@@ -448,11 +448,11 @@ class Work:
 
     def _drive(self, driver: Driver, live: Live, graph_input: Any) -> None:
         """Let the conversation graph work on the run."""
-        ports = partial(self._context, driver, live.run_id)
+        context = partial(self._context, driver, live.run_id)
         self.work_on(
             driver,
             live,
-            partial(driver.drive, live, graph_input, ports, self._config(live.run_id)),
+            partial(driver.drive, live, graph_input, context, self._config(live.run_id)),
         )
 
     def work_on(

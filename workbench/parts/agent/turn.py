@@ -451,7 +451,7 @@ async def _reply(
         "messages": messages,
         "tools": functions,
     }
-    effect = await context.tape.aeffect("model", "agent", args, call)
+    effect = await context.tape.effect("model", "agent", args, call)
     return dict(effect.value)
 
 

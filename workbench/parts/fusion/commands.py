@@ -15,7 +15,7 @@ from workbench.cli.page import Page, paged
 @click.command()
 @click.argument("question", default="")
 @click.option("--kb", help="The knowledge base.")
-@click.option("--strategy", help="rrf, weighted, cascade, zscore or percentile.")
+@click.option("--strategy", help="How the rankings are fused; a wrong name lists them.")
 @click.option("--rerank", help="The reranker, by name; none for none.")
 @click.option("--quality-threshold", type=float, help="Below it is asked again, 0 to 1.")
 @click.option("--max-retries", type=int, help="How often at most.")

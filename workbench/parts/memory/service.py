@@ -337,13 +337,13 @@ class MemoryService(Service):
         answered = is_small_talk(row["message"]) or await recalling.keep_up(user_id)
         if not answered and (self._retrying is None or self._retrying.done()):
             self._retrying = self._wb._work.loop.submit(recalling.keep_up(user_id, retries_s))
-        ports = self._wb._ports(driver)
+        context = self._wb._context(driver)
         async with self._summing:
             begun = time.perf_counter()
-            author = await bring_up(ports, recalling.store, conversation_id, user_id)
+            author = await bring_up(context, recalling.store, conversation_id, user_id)
             if author:  # it was due
                 self._wb._counted("summary_generation", time.perf_counter() - begun)
-            if author == RULES and "summarizer" in ports.models:
+            if author == RULES and "summarizer" in context.models:
                 self._wb._counted("summary_generation", None)
 
     def close(self) -> None:

@@ -233,7 +233,7 @@ async def enriched(state: RetrievalState, context: Context) -> Added | None:
         output = await tool(request, context.searched.get(kb), StepLog(context.clock))
         return output.model_dump(mode="json")
 
-    output = (await context.tape.aeffect(TOOL.name, kb, args, ask)).value
+    output = (await context.tape.effect(TOOL.name, kb, args, ask)).value
     return Added(output["results"], _summary(names, [output]), len(output["results"]))
 
 
