@@ -349,10 +349,10 @@ def test_a_table_in_an_answer_is_drawn_as_one_with_a_sign_for_each_row(asked: Ru
     told = {**document, "support": [*rest, {**row, "verdict": "unsupported"}]}
     drawn = re.split("<tr>", drawn_answer(told, Labels("en")).html)[1:]
     cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line) for line in drawn]
-    assert [Markup(cell).striptags() for cell in cells[0]] == ["", "The Wedding Banquet", "Eat Drink Man Woman"]
+    assert [Markup(cell).striptags() for cell in cells[0]] == ["", "", "The Wedding Banquet", "Eat Drink Man Woman"]
     doubtful = [Markup(line[0]).striptags() for line in cells if "not found" in line[0]]
     assert len(doubtful) == 1 and "year" in doubtful[0]
-    assert [cell.count('data-do="evidence"') for cell in cells[-1]] == [0, 1, 1]
+    assert [cell.count('data-do="evidence"') for cell in cells[-1]] == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("block", STYLE.split("}")[:2])
@@ -491,13 +491,13 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         "needs": 3,
         "needs_met": 2,
         "needs_unjudged": 1,
-        "score": None,
+        **{"calls": 4, "cited": 2, "score": None},
     }
     look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": (), "tagging": False}
     look |= {"letters": {}, "here": "", "rated": {}}
     table = runs_table(twins, Labels("en"), costs, **look).html
     assert all(head in table for head in heads) and all(
-        fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2/3 ○", "–")
+        fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2 of 3 met", "–")
     )
     runs.table.press("mark", stopped.run_id)
     marked = [runs.table.picture.rows[run.run_id] for run in (asked, stopped)]

@@ -457,7 +457,7 @@ def test_thresholds_begin_at_what_was_judged_by_and_are_judged_again(wb: Workben
     review = panel(run)
     least = field(review, "Minimum evidence, pieces")
     judged = run.reflections[-1]["signals"]["thresholds"]["min_evidence"]
-    assert least.value == str(judged) != "8" and "(8 are usual; the base has no more)" in review.why.html
+    assert least.value == str(judged) != "8" and "are enough here, where 8 are usual" in review.why.html
     assert field(review, "Minimum top score, 0 to 1").value == "0.5"
     least.value = "60"
     assert review.primary.description == "Reflect again as edited"

@@ -27,7 +27,7 @@ def test_ask_edit_decide_fork_compare(notebook, workspace, store, tmp_path):
     bench.choose(new)
     bench.depends(new, steps[0])
     expect(bench.alert.first).to_contain_text("Cycle")
-    expect(bench.alert.first).to_contain_text("No longer after “The Wedding Banquet”")
+    expect(bench.alert.first).to_contain_text("no longer after “The Wedding Banquet”")
     described = (
         "document.getElementById(document.querySelector('[aria-invalid=true]').getAttribute('aria-describedby'))"
     )

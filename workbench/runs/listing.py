@@ -62,20 +62,23 @@ class WorkspaceRuns:
         return [self._workspace.run(row["run_id"]) for row in self.lines(limit, text, **narrowed)]
 
     def costs(self, run_id: str) -> Json:
-        """Return the seconds, models, tokens, money, needs and score of a run; None where nothing is counted.
+        """Return the seconds, calls, models, tokens, money, needs and score of a run; None where nothing is counted.
 
-        ``saved_seconds`` are those of reused calls. ``needs_met`` of its ``needs`` are met, surely or likely, and
+        The calls are of tools, reused ones too; ``saved_seconds`` are those of reused ones, ``cited`` passages of the
+        answer. ``needs_met`` of its ``needs`` are met, surely or likely, and
         ``needs_unjudged`` nothing judged. The score is the share of the answer's statements that their sources support.
         """
         run = self._workspace.run(run_id)._read_once()
         calls = run.calls()
         total = calls.total()
-        support = run.state.get("support")
-        counted = figures({"records": run.records, "log": run.log, "support": support})
+        backed = {"citations": run.citations, "support": run.state.get("support")}
+        counted = figures({"records": run.records, "log": run.log, **backed})
         states = need_states(ledger({"reflections": run.reflections, "decisions": run.decisions}))
         return {
             "seconds": counted["total_s"],
             "saved_seconds": counted["saved_s"],
+            "calls": counted["calls"] + counted["saved_calls"],
+            "cited": counted["cited"],
             "model": ", ".join(dict.fromkeys(call["model"] for call in calls)),
             "tokens": total["tokens"] or None,
             "money": total["money"],

@@ -116,15 +116,18 @@ def split_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
 
 
 def shared_values(cells: Sequence[str]) -> str:
-    """Return whether the columns of a row of a table have the ``same`` values, ``partly``, or none; citations aside.
+    """Return whether the columns of a row have the ``same`` values, ``partly``, or ``other`` ones; citations aside.
 
-    >>> shared_values(["genre", "Drama and War [1]", "War, Drama [2]"]), shared_values(["year", "1821 [1]"])
-    ('same', '')
+    >>> shared_values(["genre", "Drama and War [1]", "War, Drama [2]"]), shared_values(["year", "1821", "1822"])
+    ('same', 'other')
     """
     joints = r", and |, | and |[、，和]"
     columns = [frozenset(re.split(joints, unmarked(cell))) for cell in cells[1:]]
-    shared = frozenset.intersection(*columns) if len(columns) > 1 else ()
-    return ("same" if len({*columns}) == 1 else "partly") if any(shared) else ""
+    if len(columns) < 2 or not all(map(any, columns)):
+        return ""
+    if len({*columns}) == 1:
+        return "same"
+    return "partly" if frozenset.intersection(*columns) else "other"
 
 
 def answer_blocks(answer: str, heading: str, labels: Labels) -> Iterator[Block]:

@@ -147,7 +147,7 @@ def sheet(
 
     ``heat`` names what the colours of shares are shares of; ``lines`` have dashes, a colour and words.
     """
-    inside = Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL))
+    inside = Markup(str(joined([*body.lines, *body.rows.values()])).replace(*_STILL))
     signs = {"legend": legend, "heat": heat, "lines": lines}
     root = draw(
         "svg.sheet", title=title, under=under, inside=inside, body=body, font=FONT, **signs

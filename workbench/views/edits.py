@@ -13,8 +13,8 @@ from workbench.views.labels.sentences import field_label
 from workbench.views.markup import cut, draw, step_name
 from workbench.views.plan import item_text, titled_diff
 
-_TITLES = ("form", "input", "field", "role")
-"""The beginnings of the labels of fields: of a step, of its tool, of an answer; and the model of a role."""
+_TITLES = ("form", "input", "field", "role", "setting")
+"""The beginnings of the labels of fields: of a step, of its tool, of an answer; the model of a role, and settings."""
 
 
 def fork_name(changes: Data | None, labels: Labels) -> str:

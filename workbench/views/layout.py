@@ -80,7 +80,7 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
     Dots are on lane 0. Edges to the same row share a lane, which is straight between neighbouring rows.
 
     >>> [len(lines) for lines in gutters(3, [Edge(0, 2), Edge(1, 2)])[0]], gutters(1, [])[1]
-    ([1, 2, 1], 18)
+    ([1, 2, 2], 18)
     """
     groups: dict[int, list[Edge]] = {}
     for edge in edges:
@@ -89,9 +89,7 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
     rows: list[list[Path]] = [[] for _ in range(count)]
     ends = list[int]()
     for group in sorted(groups.values(), key=lambda group: min(min(edge[:2]) for edge in group)):
-        touched = sorted({row for edge in group for row in edge[:2]})
-        first = touched[0]
-        last = touched[-1]
+        first, *_, last = sorted(row for edge in group for row in edge[:2])
         free = [lane for lane, end in enumerate(ends) if end <= first]
         lane = (
             0 if last - first == 1 else 1 + (free[0] if free else min(len(ends), MOST_LANES - 2))
@@ -118,12 +116,14 @@ def _lines(group: Sequence[Edge], row: int, lane: int) -> Iterator[Path]:
     joins = [edge for edge in covering if row in edge[:2]]
     if passing := [edge for edge in covering if row not in edge[:2]]:
         yield _strongest(passing), f"M{x} 0V{_BOTTOM}"
-    for path, edges in (
-        (up, [edge for edge in joins if min(edge[:2]) < row]),
-        (down, [edge for edge in joins if max(edge[:2]) > row]),
+    for path, tip, edges in (
+        (up, "6h8l-4 7z", [edge for edge in joins if min(edge[:2]) < row]),
+        (down, "28h8l-4 -7z", [edge for edge in joins if max(edge[:2]) > row]),
     ):
         if edges:
             yield _strongest(edges), path
+            if row == group[0].target:
+                yield f"{_strongest(edges)} wb-tip", f"M{dot - 4} {tip}"
 
 
 def _strongest(edges: Iterable[Edge]) -> str:

@@ -155,13 +155,7 @@ def laid_out(text: str) -> Any:
 
 def joined(parts: Iterable[Any]) -> Markup:
     """Join pieces of markup and text."""
-    pieces = []
-    for part in parts:
-        if isinstance(part, list | tuple):
-            pieces.append(joined(part))
-        elif part is not None and part is not False:
-            pieces.append(part if isinstance(part, Markup) else safe(part))
-    return NOTHING.join(pieces)
+    return NOTHING.join(part if isinstance(part, Markup) else safe(part) for part in parts)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from workbench.views.markup import Picture, cut, draw, step_name
 
 _HOLLOW = ("proposed", "waiting", "held")
 """Statuses of steps that may never run."""
+_LINES = {"heavy": "━", "cycle": "╌", "dashed": "┄"}
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,15 @@ class PlanView:
             return "heavy"
         return "dashed" if self.status(self.plan.step(edge[1])) in _HOLLOW else "plain"
 
+    def legend(self) -> list[tuple[str, str, str]]:
+        """Return the lines that are drawn, and what each means."""
+        looks = {*map(self.look, self.edges)}
+        return [
+            (sign, "text", self.labels(f"line_{look}"))
+            for look, sign in _LINES.items()
+            if look in looks
+        ]
+
     def status(self, step: PlanStep) -> str:
         """Return the status whose glyph the step carries."""
         if step.step_id in self.faults:
@@ -146,7 +156,7 @@ def steps(view: PlanView) -> Picture:
             gutter=gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW),
             wide=wide,
         )
-    return Picture(draw("plan.steps", view.labels), rows)
+    return Picture(draw("plan.steps", view.labels, arrows=edges, legend=view.legend()), rows)
 
 
 def step_titles(*plans: Plan, asked: Mapping[str, str] = {}) -> dict[str, str]:

@@ -18,7 +18,7 @@ _DASHED = ("recorded", "proposed")
 def plan_graph(view: PlanView) -> Picture:
     """Return the graph of a plan, whose boxes can be chosen, with a legend."""
     body = _body(view)
-    return Picture(draw("plan.graph", view.labels, body=body, legend=_legend(view)), body.rows)
+    return Picture(draw("plan.graph", view.labels, body=body, legend=view.legend()), body.rows)
 
 
 def dag(plan: Plan, records: Iterable[ExecutionRecord] = (), title: str = "") -> Drawing:
@@ -33,7 +33,7 @@ def dag(plan: Plan, records: Iterable[ExecutionRecord] = (), title: str = "") ->
     view = PlanView(plan, labels, step_titles(plan), list(records))
     rows = list(_rows(view))
     under = f"{labels('version', n=plan.version)} · {labels('steps', n=len(rows))}"
-    return sheet(rows, _body(view), title or plan.problem_statement, under, [*_legend(view)])
+    return sheet(rows, _body(view), title or plan.problem_statement, under, view.legend())
 
 
 def _rows(view: PlanView) -> Iterator[Json]:
@@ -82,16 +82,6 @@ def _box(view: PlanView, step: PlanStep, name: str) -> Box:
         dashed=dashed,
         chosen=step.step_id == view.chosen,
     )
-
-
-def _legend(view: PlanView) -> Iterator[tuple[str, str, str]]:
-    recorded = any(view.status(step) == "recorded" for step in view.plan.steps)
-    signs = (
-        ("━", "critical", view.critical),
-        ("╌", "graph_cycle", view.cycle),
-        ("┄", "step_recorded", recorded),
-    )
-    return ((sign, "text", view.labels(word)) for sign, word, present in signs if present)
 
 
 # an edited plan

@@ -31,13 +31,14 @@ def band(
 ) -> Picture:
     """Return the question of a decision as edited, with what happens then, or the problems that prevent it."""
     request = document["review"]
-    reflects = proposals.kind(request) == "reflect"
+    ledger = proposals.ledger(document) if proposals.kind(request) == "reflect" else []
     return Picture(
         draw(
             "review.band",
             labels,
             question=review_question(request, labels, edits),
-            needs=needs_text(proposals.ledger(document), labels) if reflects else "",
+            needs=needs_text(ledger, labels),
+            ledger=ledger,
             message=message,
             problems=problems,
         )
@@ -51,7 +52,7 @@ def why(document: Data, labels: Labels) -> Picture:
     if proposals.kind(request) == "reflect":
         # the form has the needs, and the reasons its conclusion
         signals, *_ = reflection_tables(proposals.proposal(request), labels)
-        blocks.append(replace(signals, title=signals.title.split(" · ")[0], opened=False))
+        blocks.append(replace(signals, title=labels("signals"), opened=False))
     return Picture(el("div.wb-why", page_html(blocks, labels, "wb-worked")))
 
 
@@ -125,11 +126,11 @@ def _step(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
     what, because = _conclusion(proposal, labels)
+    yield (labels("suggests", what=what, why=because), "strong")
     # beside "keep searching" it would say the opposite
     fewer = proposals.fewer(document["review"])
     if fewer and not proposal["should_continue"]:
-        because = labels("enough_here", **fewer)
-    yield (labels("suggests", what=what, why=because), "strong")
+        yield labels("enough_here", **fewer)
     woken = proposal.get("activate", ())
     planned = [step for step in document["plan"]["steps"] if step["step_id"] in woken]
     for step in [*planned, *proposal.get("next_steps", ())]:

@@ -66,12 +66,7 @@ class Marks:
         """Return a line of text with its marks as buttons, and what Markdown emphasizes."""
         line = _STRONG.sub(r"<strong>\1</strong>", str(safe(text)))  # no tag is of the text
         line = _EM.sub(r"<em>\1</em>", line)
-        pieces = list[Markup]()
-        end = 0
-        for mark in _MARK.finditer(line):
-            pieces += [Markup(line[end : mark.start()]), self(int(mark[1]), mark[2])]
-            end = mark.end()
-        return joined([*pieces, Markup(line[end:])])
+        return Markup(_MARK.sub(lambda mark: self(int(mark[1]), mark[2]), line))
 
 
 def answer(

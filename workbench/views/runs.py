@@ -13,7 +13,7 @@ from workbench.views.render import FrameList
 
 PAGE = 20
 """Runs of one page."""
-_FACTS = ("seconds", "model", "tokens", "money", "needs", "score")
+_FACTS = ("seconds", "calls", "cited", "model", "tokens", "money", "needs", "score")
 SORTS = {"title": "question_asked", "status": "status", "kb": "runs_kb", "created_at": "when"}
 """Columns by which the table can be sorted, with their labels."""
 

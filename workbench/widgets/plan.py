@@ -7,7 +7,8 @@ discarded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
@@ -399,22 +400,24 @@ class PlanEditor(Panel):
         for fault in self.problems:
             concerned = (fault["step_id"], *fault["values"].get("path", ()))
             if self.chosen and self.chosen in concerned and fault["kind"] != "typed":
-                messages.setdefault(fault["field"], []).append(self._message(fault))
+                messages.setdefault(fault["field"], []).extend(self._messages(fault))
         self.fields.form.report(messages)
 
-    def _message(self, fault: Problem) -> Message:
-        step_id = self.chosen
+    def _messages(self, fault: Problem) -> Iterator[Message]:
+        """Yield a problem with its fix in the chosen step, then the fixes in the other steps of a cycle."""
         titles = quoted(self._titles)
         text = problem_text(fault, self.labels, titles)
-        fix = None if self._lock(step_id) else suggest_fix(self._draft.plan, fault, step_id)
-        if fix is None:
-            return Message(text)
+        for step_id in dict.fromkeys([self.chosen, *fault["values"].get("path", ())]):
+            fix = None if self._lock(step_id) else suggest_fix(self._draft.plan, fault, step_id)
+            label = ""
+            if fix:
+                subject = str(fix.subject)
+                what = titles.get(subject, step_name(subject))
+                label = self.labels(fix.label, what=what, step=titles[step_id])
+            yield Message(text, label, partial(self._apply_fix, fault, step_id))
+            text = ""
 
-        def apply() -> None:
-            # from the current plan: it may have been edited since, for the check waits for a pause in typing
-            if current := suggest_fix(self._draft.plan, fault, step_id):
-                self._edit(current.plan)
-
-        subject = str(fix.subject)
-        what = titles.get(subject, step_name(subject))
-        return Message(text, self.labels(fix.label, what=what), apply)
+    def _apply_fix(self, fault: Problem, step_id: str) -> None:
+        # to the current plan: it may have been edited since, for the check waits for a pause in typing
+        if fix := suggest_fix(self._draft.plan, fault, step_id):
+            self._edit(fix.plan)

@@ -9,12 +9,12 @@ import ipywidgets
 from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import field_label
+from workbench.views.labels.sentences import field_label, need_state
 from workbench.views.markup import cut, draw, el, step_name
 from workbench.views.plan import document_titles
 from workbench.views.review import need_verdict
 from workbench.widgets.form import Control, Field, Fields, choice, fold, text, toggle
-from workbench.widgets.panel import on_change
+from workbench.widgets.panel import on_change, set_class
 
 Listener = Callable[[], None]
 
@@ -199,6 +199,8 @@ class ReflectForm(Form):
         """Report a change by a person."""
         if path == "should_continue":
             self._chosen = self.goes_on.value
+        for field in self.needs.fields.values():
+            set_class(field.box, "wb-yours", field.value)
         super().changed(path)
 
     def edits(self, plan: Data | None) -> Json:
@@ -236,11 +238,11 @@ class ReflectForm(Form):
         for need in self._needs:
             name = need["need"]
             # a verdict can be changed, but not withdrawn
-            unsaid = "need_unjudged" if need["kind"] == "step" else "need_judged"
-            none = [] if need["said"] else [(labels(unsaid), "")]
+            none = [] if need["said"] else [(labels(f"need_{need_state(need)}"), "")]
             own[name] = choice([*none, *verdicts])
-            verdict = need_verdict(need, labels)
-            titles[name] = draw("review.need", labels, need=need, verdict=verdict)
+            titles[name] = draw(
+                "review.need", labels, need=need, verdict=need_verdict(need, labels)
+            )
         own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
         schema = {"properties": {need: {} for need in own}, "required": [*own]}
         self.needs = Fields(schema, labels, title=titles.__getitem__, own=own)

@@ -154,7 +154,7 @@ class Review(traitlets.HasTraits):
         allowed = proposals.allowed(self._request)
         display_if(self.respond, "respond" in allowed)
         display_if(self.form, "edit" in allowed)
-        self._open_message(False)
+        display_if(self._message_box, False)
 
     def _saved_draft(self, part: str) -> str:
         run_id, review_id = self._key
@@ -221,8 +221,7 @@ class Review(traitlets.HasTraits):
 
     def _open_message(self, opened: bool) -> None:
         display_if(self._message_box, opened)
-        if opened:
-            self.message.focus()
+        (self.message if opened else self.respond).focus()
 
     def _set_sent(self, sent: bool) -> None:
         """Disable the buttons while an answer is on its way."""

@@ -44,8 +44,9 @@ const followed = (root) => {
   if (root.contains(document.activeElement)) remember(document.activeElement); // somebody was faster than this script
   root.addEventListener("focusin", (event) => remember(event.target));
   root.addEventListener("input", () => (lent = null)); // who writes there stays
-  const elsewhere = () => {
-    last = null; // somebody went there: what they pressed takes the focus itself
+  const elsewhere = (event) => {
+    const has = root.contains(document.activeElement) && document.activeElement.contains(event.target);
+    if (!has) last = null; // somebody went there: what they pressed takes the focus itself
     if (!root.isConnected) document.removeEventListener("pointerdown", elsewhere, true);
   };
   document.addEventListener("pointerdown", elsewhere, true);

@@ -110,7 +110,7 @@ class Inbox(CellRoot):
                 name=fork_name(run.changes, labels),
                 approval=approvals[run.run_id],
                 picked=run is picked,
-                details=details(run.request, labels),
+                details=details(run, labels),
                 waits=duration(run.since, now, labels),
             )
             for run in self.waiting
@@ -219,7 +219,8 @@ def _read_run(run: Run, decisions: Any) -> WaitingRun | None:
         return None
     since = waiting_since(run.log, decisions, run.row["created_at"])
     changes = fork_changes(run, origin_of(run))
-    return WaitingRun(run.run_id, run.message, request, since, changes)
+    needs = proposals.ledger({"reflections": run.reflections, "decisions": decisions})
+    return WaitingRun(run.run_id, run.message, request, needs, since, changes)
 
 
 def _tick(reference: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> None:
@@ -240,6 +241,7 @@ class WaitingRun:
         run_id: its id.
         message: its question.
         request: the request for a decision.
+        needs: of the answer (``proposals.ledger``).
         since: since when it waits, UTC, ISO 8601.
         changes: of a fork (``family.changes``).
     """
@@ -247,6 +249,7 @@ class WaitingRun:
     run_id: str
     message: str
     request: Data
+    needs: Sequence[Data]
     since: str
     changes: Data | None
 
@@ -269,21 +272,17 @@ def waiting_since(log: Sequence[Data], decisions: Sequence[Data], created_at: st
     return max(moments).isoformat()
 
 
-def details(request: Data, labels: Labels) -> str:
+def details(run: WaitingRun, labels: Labels) -> str:
     """Return what the proposal is about: the steps, the needs, the sections, or what a custom graph says."""
-    kind = proposals.kind(request)
-    proposal = proposals.proposal(request)
+    kind = proposals.kind(run.request)
+    proposal = proposals.proposal(run.request)
     if kind in ("plan", "step"):
         titles = document_titles(proposal)
         steps = [titles.get(step_id, step_id) for step_id in proposal.get("wave") or titles]
         return name_list(steps, labels)
     if kind == "outline":
         return labels("comma").join(section["title"] for section in proposal["sections"])
-    return (
-        needs_text(proposals.last_needs([proposal]), labels)
-        if kind
-        else proposals.description(request)
-    )
+    return needs_text(run.needs, labels) if kind else proposals.description(run.request)
 
 
 def duration(start: str, now: datetime, labels: Labels) -> str:
