@@ -363,14 +363,12 @@ def _span(phrase: Phrase, today: date | None) -> DateSpan:
         op = _AT_EDGE.get(first_edge, {}).get(op, op)
     if op == "eq" and low != high:
         op = "between"
-    bounds = {
-        "lt": ("", low),
-        "le": ("", high),
-        "gt": (high, ""),
-        "ge": (low, ""),
-        "as_of": (high, high),
-    }
-    return DateSpan(phrase.start, phrase.end, *bounds.get(op, (low, high)), op, unclear)
+    return DateSpan(phrase.start, phrase.end, *_bounds(op, low, high, ""), op, unclear)
+
+
+def _bounds(op: str, low: Any, high: Any, nothing: Any) -> tuple[Any, Any]:
+    open_ends = {"lt": (nothing, low), "le": (nothing, high), "gt": (high, nothing)}
+    return (low, nothing) if op == "ge" else open_ends.get(op, (low, high))
 
 
 def _with_year(low: str, high: str, today: date | None) -> tuple[str, str]:
@@ -465,14 +463,14 @@ def read_numbers(text: str) -> list[NumberSpan]:
     ]
 
 
-def read_limit(text: str) -> int | None:
-    """Return how many are asked for.
+def read_limit(text: str) -> tuple[int, int, int | None] | None:
+    """Return how many are asked for, behind where it says so.
 
-    >>> read_limit("the three largest grants"), read_limit("top 3"), read_limit("前五"), read_limit("推荐几部")
-    (3, 3, 5, None)
+    >>> read_limit("the three largest grants"), read_limit("前五"), read_limit("推荐几部")
+    ((0, 9, 3), (0, 2, 5), None)
     """
     match = _LIMIT.search(text)
-    return read_number("".join(match.groups(""))) if match else None
+    return (*match.span(), read_number("".join(match.groups("")))) if match else None
 
 
 def convert(value: float, unit: str, to_unit: str) -> float | None:
@@ -512,12 +510,5 @@ def _number_span(phrase: Phrase) -> NumberSpan:
     if not first.scale and scaled(low, second.scale) <= high:  # 5到8万
         low = scaled(low, second.scale)
     unclear = first.unclear or second.unclear or any(phrase.edges) or low > high
-    bounds = {"lt": (None, high), "le": (None, high), "gt": (low, None), "ge": (low, None)}
-    return NumberSpan(
-        phrase.start,
-        phrase.end,
-        *bounds.get(op, (low, high)),
-        op,
-        second.unit or first.unit,
-        unclear,
-    )
+    unit = second.unit or first.unit
+    return NumberSpan(phrase.start, phrase.end, *_bounds(op, low, high, None), op, unit, unclear)

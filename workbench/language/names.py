@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from workbench.knowledge.names.names import capitalised
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.ports import Bases, Entity, Field, KnowledgeBase, Mention
+from workbench.ports import Bases, Entity, KnowledgeBase, Mention
 from workbench.state import NameRead
 from workbench.text import CJK, MONTHS, fold, sentences
 
 QUOTED = re.compile(
     r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”|`([^`]{2,80})`"
 )
+At = tuple[int, int]
+"""Where something stands: ``text[start:end]``."""
 _LANGUAGES = ("english", "chinese")
 
 
@@ -32,39 +35,21 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
     for base in bases:
         linked = (_linked(text, mention, base, quotes) for mention in base.link(text))
         names += [name for name in linked if name]
-    known_names = _without_overlaps(names)
-    owned = filter(None, (_owner_of_field(text, base) for base in bases))
-    owners = [match.span(1) for match in owned]
-    return _without_overlaps([*known_names, *_unknown(text, [*quotes, *owners], known_names)])
+    return _without_overlaps([*names, *_unknown(text, quotes, names)])
 
 
-def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
-    """Match the name in 海风的作者是谁, of which a field is asked; descriptions and pronouns are not names."""
-    fields = base.about()["fields"]
-    words = {word for field in fields for word in field["called"].get("zh", ())}
-    common = {
-        *base.about()["nouns"].get("zh", ()),
-        *(value for field in fields for value in _chinese_values(field)),
-    }
-    match = re.match(
-        rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)",
-        text,
-    )
-    if match is None or re.search(r"[这那该此本它他她哪什谁最和与的]|所有|每", match[1]):
-        return None
-    return None if any(word in match[1] for word in common) else match
+def at(span: Any) -> At:
+    """Return where a name, a value, a date or a number stands."""
+    return (span["start"], span["end"]) if isinstance(span, dict) else (span[0], span[1])
 
 
-def _chinese_values(field: Field) -> list[str]:
-    words = [
-        word
-        for by_language in field["values_called"].values()
-        for word in by_language.get("zh", ())
-    ]
-    return [word for word in (*field["values"], *words) if CJK.match(word)]
+def meets(span: Any, spans: Iterable[Any]) -> bool:
+    """Return True where a thing overlaps one of the others."""
+    start, end = at(span)
+    return any(start < until and begin < end for begin, until in map(at, spans))
 
 
-def blotted(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def blotted(text: str, spans: Iterable[At]) -> str:
     """Return the text with these parts blotted out, at the same length: the 2049 of a title is no year.
 
     >>> blotted("like Ali?", [(5, 8)])
@@ -85,7 +70,7 @@ def bare(surface: str) -> str:
 
 
 def _linked(
-    text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]
+    text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[At]
 ) -> NameRead | None:
     start = mention["start"]
     end = mention["end"]
@@ -123,10 +108,8 @@ def known_name(text: str, start: int, end: int, entity: Entity, base: KnowledgeB
     )
 
 
-def _unknown(
-    text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead]
-) -> list[NameRead]:
-    """Return names that no base has: quoted titles, capitalised names, owners of a field; no languages and units."""
+def _unknown(text: str, quotes: Sequence[At], linked: Sequence[NameRead]) -> list[NameRead]:
+    """Return names that no base has: quoted titles and capitalised names, without languages and units."""
     shouted = text.upper() == text and not CJK.search(text)
     spans = []
     at = 0
@@ -150,7 +133,7 @@ def _unknown(
             *quotes,
             *(span for span in spans if text[slice(*span)].lower() not in _LANGUAGES),
         ]
-        if not any(s < n["end"] and n["start"] < e for n in linked)
+        if not meets((s, e), linked)
     ]
 
 
@@ -158,11 +141,9 @@ def _without_overlaps(names: Sequence[NameRead]) -> list[NameRead]:
     """Return names in the order of the text; the longer of two that overlap; two bases with one span give one name."""
     result: list[NameRead] = []
     for name in sorted(names, key=lambda n: n["start"] - n["end"]):
-        same = next(
-            (k for k in result if (k["start"], k["end"]) == (name["start"], name["end"])), None
-        )
+        same = next((known for known in result if at(known) == at(name)), None)
         if same:
             same["bases"] += [base for base in name["bases"] if base not in same["bases"]]
-        elif not any(name["start"] < k["end"] and k["start"] < name["end"] for k in result):
+        elif not meets(name, result):
             result.append(name)
     return sorted(result, key=lambda n: n["start"])

@@ -20,7 +20,7 @@ from workbench.language.dates_and_numbers import (
     read_limit,
     read_numbers,
 )
-from workbench.language.names import blotted, known_name, names_in
+from workbench.language.names import At, at, blotted, known_name, meets, names_in
 from workbench.language.words import (
     NO,
     TABLE,
@@ -65,9 +65,6 @@ _OPPOSITES: dict[str, Op] = {
     "le": "gt",
 }
 
-At = tuple[int, int]
-"""Where something stands: ``text[start:end]``."""
-
 
 class Span(NamedTuple):
     """``text[start:end]`` means this value of this field, or calls the field where ``value`` is empty."""
@@ -76,11 +73,6 @@ class Span(NamedTuple):
     end: int
     field: Field
     value: str = ""
-
-
-def at(span: Any) -> At:
-    """Return where a name, a value, a date or a number stands."""
-    return (span["start"], span["end"]) if isinstance(span, dict) else (span[0], span[1])
 
 
 def _only(fields: Sequence[Field]) -> Field | None:
@@ -92,12 +84,6 @@ def _holding(date: DateSpan, fields: Iterable[Field]) -> list[Field]:
     """Return the fields that may hold a date: a year has no months."""
     size = len(date.low or date.high)
     return [field for field in fields if len(str(field["high"])) >= size]
-
-
-def meets(span: Any, spans: Iterable[Any]) -> bool:
-    """Return True where a thing overlaps one of the others."""
-    start, end = at(span)
-    return any(start < until and begin < end for begin, until in map(at, spans))
 
 
 def read(text: str, bases: Bases, today: str = "") -> Question:
@@ -200,7 +186,8 @@ class _Reader:
         fitting = any(map(self._number_field, numbers)) or any(
             dated or self.nearest(date, "date", 8) for date in self.dates
         )
-        limit = read_limit(self.plain)
+        start, end, limit = read_limit(self.plain) or (0, 0, None)
+        self.used.append((start, end))
         limit = None if limit == 1 else limit
         aggregate, aggregated = self._aggregate()
         count = not aggregate and self._count()
@@ -227,7 +214,7 @@ class _Reader:
             self._apply_flags(flags)
         else:
             self.refused = {}
-        self._apply_numbers(numbers, selecting, limit)
+        self._apply_numbers(numbers, selecting)
         self._apply_codes()
         self._apply_dates(selecting, has_document)
         if selecting:
@@ -238,7 +225,7 @@ class _Reader:
         if limit is None and superlative:
             limit = 1
         fields = aggregated or self._asked_fields(has_document)
-        words = self._content(limit)
+        words = self._content()
         intent = self._intent(listing)
         conditions = sorted(self.conditions, key=lambda entry: entry[0])
         self.understood += [text for _, _, text in conditions]
@@ -383,23 +370,11 @@ class _Reader:
         surface = self.plain[value.start : value.end]
         return not CJK.search(surface) and surface not in (fold(value.value), value.value)
 
-    def _stands_alone(self, value: Span) -> bool:
-        """Return True for a value that is not part of a longer phrase, nor what a text is about."""
-        behind = self.plain[value.end :]
-        word = re.match(r"\s*([a-z']+|[\u3400-\u9fff])", behind)
-        next_place = value.end + len(behind) - len(behind.lstrip())
-        read_next = next_place in (
-            at(span)[0]
-            for span in (*self.heads, *self.values, *self.names, *self.called, *self.used)
-        )
-        closed = (
-            not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
-        )
-        alone = read_next or closed or STOP_WORDS_ZH.match(behind.lstrip())
+    def _is_topic(self, value: Span) -> bool:
+        """Return True for what a text is about: neither written as in its field, nor of a field that says that."""
         exact = self.text[value.start : value.end] == value.value != value.value.lower()
         exact = exact or value.field["relation"] in closed_words()["values"]["topics"]
-        topic = pattern("values.topic").search(self.plain[: value.start])
-        return bool(alone) and (exact or not topic)
+        return not exact and bool(pattern("values.topic").search(self.plain[: value.start]))
 
     def nearest(self, span: Any, kind: str, limit: int = REACH) -> Span | None:
         """Return the nearest word of a field of this type, at most ``limit`` characters away."""
@@ -429,13 +404,9 @@ class _Reader:
             before = [span for span in spans if span[1] <= start]
             if reached and reached[0][0] <= min(until, end + REACH):
                 self.used.append((start, end))
-                # "not present on 5 March" refuses what stands before the date
-                on = [at(date) for date in self.dates if date.op == "eq"]
-                clear = reached[0] not in on or not self._says(end, reached[0][0])
                 for span in [reached[0], *self._joined(reached)]:
-                    refused[span] = clear and span not in refused
-            elif before and not pattern("words.clause").search(self.plain[before[-1][1] : start]):
-                # "that she did not edit": who is meant stands before it
+                    refused[span] = span not in refused
+            elif before:  # "that she did not edit": who is meant stands before it
                 refused[before[-1]] = False
         only = [match.end() for match in pattern("negation.only").finditer(self.plain)]
         for start, end in spans:
@@ -454,11 +425,6 @@ class _Reader:
         for match in pattern("negation.before").finditer(masked):
             end = pattern("negation.ends").search(masked, match.end())
             yield *match.span(), end.start() if end else len(masked)
-
-    def _says(self, start: int, end: int) -> bool:
-        """Return True where a part of the question has a word that is neither a field's nor a stop word."""
-        left = blotted(self.plain, map(at, self.called))[start:end]
-        return any(word not in STOP_WORDS for word in re.findall(r"[a-z0-9]+", left))
 
     def _joined(self, spans: Sequence[At]) -> Iterator[At]:
         """Yield what is joined with the first of these spans by commas, "and" and "or"."""
@@ -492,10 +458,8 @@ class _Reader:
         condition = Condition(
             field=field["name"], op=_OPPOSITES[op] if refused else op, value=value
         )
-        if condition not in [condition_before for _, condition_before, _ in self.conditions]:
-            self.conditions.append(
-                (span[0], condition, in_words(condition, field, self.language))
-            )
+        text = in_words(condition, field, self.language)
+        self.conditions.append((span[0], condition, text))
 
     def _add_values(self, field: Field, occurrences: Sequence[tuple[At, Any]]) -> None:
         """Add the values of one field: refused ones apart; of the others one is enough, unless a document has many."""
@@ -505,9 +469,8 @@ class _Reader:
             ]
             values = list(dict.fromkeys(value for _, value in part))
             between = self.plain[part[0][0][1] : part[-1][0][0]] if part else ""
-            if (len(values) > 1 and refused is not False) and (
-                refused or not field["many"] or re.search(r"\bor\b|或|还是", between)
-            ):
+            either = refused or not field["many"] or re.search(r"\bor\b|或|还是", between)
+            if len(values) > 1 and either:
                 self.used += [span for span, _ in part]
                 part = [(part[0][0], values)]
             for span, value in part:
@@ -515,7 +478,7 @@ class _Reader:
 
     def _apply_values(self) -> None:
         """Apply the values of categories that stand by themselves: not inside another phrase, not as a topic."""
-        applied = [v for v in self.values if at(v) in self.refused or self._stands_alone(v)]
+        applied = [v for v in self.values if at(v) in self.refused or not self._is_topic(v)]
         for value in applied:
             field_word = self.nearest(value, "category", 4)
             if field_word and field_word.field == value.field:
@@ -530,33 +493,26 @@ class _Reader:
         for name in self.names:
             span = at(name)
             called = self.nearest(name, "name")
-            holders = []
+            counts = {}
             for field in (*self.of_type("name"), *self.of_type("category")):
-                count = len(
-                    self.select([Condition(field=field["name"], op="eq", value=name["name"])])
-                )
-                holders += [(count, field["name"], field)] if count else []
+                holds = Condition(field=field["name"], op="eq", value=name["name"])
+                counts[field["name"]] = len(self.select([holds]))
+            usual = max(counts, key=lambda name: (counts[name], name), default="")
+            leads = called and called.end <= span[0]
             before = (
-                self.plain[max(0, called.start - 8) : called.start]
-                if called and called.end <= span[0]
-                else ""
+                self.plain[max(0, called.start - 8) : called.start] if called and leads else ""
             )
-            own = called and (
-                called.field in [field for *_, field in holders] or not name["entity_id"]
-            )
-            # else its value is asked for
-            if called and own and not pattern("answers.subject").search(before):
+            asked = pattern("answers.subject").search(before)  # its value is asked for
+            if called and not asked and (counts[called.field["name"]] or not name["entity_id"]):
                 self.used.append(at(called))
-                applied.append((called.field, span, name["name"]))
-            elif holders and (not name["doc_id"] or span in self.refused):
-                applied.append(
-                    (max(holders, key=lambda holder: holder[:2])[2], span, name["name"])
-                )
+                applied.append((called.field["name"], span, name["name"]))
+            elif usual and counts[usual] and (not name["doc_id"] or span in self.refused):
+                applied.append((usual, span, name["name"]))
             else:
                 names.append(name)
         for field in self.fields:
             self._add_values(
-                field, [(span, name) for owner, span, name in applied if owner == field]
+                field, [(span, name) for owner, span, name in applied if owner == field["name"]]
             )
         self.names = names
 
@@ -574,7 +530,7 @@ class _Reader:
         """Return True for a choice among documents by a value of theirs: "which kettle is from Norway"."""
         which = self.find("intent.which")
         asks_field = which and any(0 <= called.start - which.end() <= 2 for called in self.called)
-        return bool(which and not asks_field and any(map(self._stands_alone, self.values)))
+        return bool(which and not asks_field and not all(map(self._is_topic, self.values)))
 
     def _is_flag(self, called: Span) -> bool:
         """Return True for a field of yes and no that the question calls without one of them: "in stock"."""
@@ -588,19 +544,12 @@ class _Reader:
             if yes and not meets(called, self.used):
                 self._add(called.field, "eq", yes, at(called))
 
-    def _apply_numbers(
-        self, numbers: Sequence[NumberSpan], selecting: bool, limit: int | None
-    ) -> None:
+    def _apply_numbers(self, numbers: Sequence[NumberSpan], selecting: bool) -> None:
         for number in numbers:
             span = at(number)
-            if meets(span, self.used) or (
-                limit is not None and number.low == limit and not number.unit
-            ):
-                continue
             field = self._number_field(number)
-            beside = self.nearest(span, "number", 4)
-            called = beside is not None and beside.field == field
-            if number.op == "eq" and not (called or (field and number.unit and selecting)):
+            beside = self.nearest(span, "number", 4) or (number.unit and selecting)
+            if number.op == "eq" and not (field and beside):
                 continue  # a bare number is a word
             if field is None or number.unclear:
                 if selecting:
@@ -626,26 +575,20 @@ class _Reader:
         for called in self.called:
             code = _CODE.match(self.folded, called.end)
             kind = called.field["type"]
-            if not code or kind in ("number", "date") or meets(code.span(1), self.used):
-                continue
-            if meets(code.span(1), refused):
-                self.skip((called.start, code.end()))
+            if not code or kind in ("number", "date") or meets(code.span(1), refused):
                 continue
             value = self.text[slice(*code.span(1))]
-            if self.select(
-                [Condition(field=called.field["name"], op="eq", value=value)], limit=1
-            ):
+            holds = Condition(field=called.field["name"], op="eq", value=value)
+            if self.select([holds], limit=1):
                 self.names = [name for name in self.names if not meets(name, [code.span(1)])]
                 self._add(called.field, "eq", value, code.span(1), called)
 
     def _number_field(self, number: NumberSpan) -> Field | None:
         """Return the number's field: by its unit, or by the nearest word of a field."""
-        by_unit = [f for f in self.of_type("number") if number.unit and fits(number.unit, f)]
-        if len(by_unit) == 1:
-            return by_unit[0]
-        field_word = self.nearest(number, "number")
-        fitting = field_word and (not number.unit or field_word.field in by_unit or not by_unit)
-        return field_word.field if field_word and fitting else None
+        by_unit = [field for field in self.of_type("number") if fits(number.unit, field)]
+        called = self.nearest(number, "number")
+        fitting = called and (called.field in by_unit or not by_unit)
+        return _only(by_unit) or (called.field if called and fitting else None)
 
     def _apply_dates(self, selecting: bool, has_document: bool) -> None:
         """Apply dates to the field that is called next to them; else where all possible fields select the same."""
@@ -655,17 +598,12 @@ class _Reader:
             dated = [field_word.field] if field_word else self.of_type("date")
             fields = _holding(date, dated) or (dated if bound else [])
             op = cast(Op, date.op)
-            value = date.low if date.op in ("gt", "ge") else date.high or date.low
+            value = date.low or date.high
             bounds: Any = [date.low, date.high] if op == "between" else value
-            tests = (
-                []
-                if date.unclear
-                else [Condition(field=f["name"], op=op, value=bounds) for f in fields]
-            )
-            selections = [self.select([test]) for test in tests]
+            tests = [Condition(field=field["name"], op=op, value=bounds) for field in fields]
+            selections = [self.select([test]) for test in tests if not date.unclear]
             if not selections or selections.count(selections[0]) < len(selections):
-                if selecting or date.unclear or fields or bound:
-                    self.skip(date)
+                self.skip(date)
             elif selecting or selections[0]:  # else a date that a text speaks of
                 self._add(fields[0], op, bounds, at(date), field_word)
 
@@ -673,14 +611,9 @@ class _Reader:
 
     def _count(self) -> bool:
         match = self.find("count.how_many")
-        if not match:
-            return False
-        behind = [c for c in self.called if 0 <= c.start - match.end() <= 2][:1]
-        nouns = [*self.heads, *map(at, self.values)]
-        # "how many pages does it have"
-        asks_field = any(called.field["type"] == "number" for called in behind)
-        if asks_field or (
-            self.language != "zh" and not any(0 <= s - match.end() <= REACH for s, _ in nouns)
+        # "how many pages does it have" counts no documents
+        if not match or not (
+            self.language == "zh" or any(0 <= s - match.end() <= REACH for s, _ in self.heads)
         ):
             return False
         self.used.append(match.span())
@@ -711,25 +644,22 @@ class _Reader:
                 continue
             (start, end), kind = match.span(), "date" if name.endswith("date") else "number"
             field_word = self.nearest((start, end), kind, 12)
-            of_kind = self.of_type(kind)
             # "the oldest mill", or "which mill is the oldest"
-            nouns = sorted([*self.heads, *map(at, self.values)])
             headed = [
                 span
-                for span in nouns
+                for span in self.heads
                 if -2 <= span[0] - end <= REACH
                 or pattern("order.behind").fullmatch(masked[span[1] : start])
             ]
-            if kind == "number":
-                of_kind = measured(masked[start:end], self.fields)
-            counts = masked[start:end] in closed_words()["order"]["counts"]  # of what is called
-            field = field_word.field if field_word else None if counts else _only(of_kind)
-            if field is None and kind == "date":
-                firsts = [
-                    self.select(scope, Sort(field=f["name"], descending=descending), 1)
-                    for f in of_kind
-                ]
-                field = of_kind[0] if len({*map(tuple, firsts)}) == 1 else None
+            of_kind = self.of_type(kind) if kind == "date" else measured(match[0], self.fields)
+            firsts = [
+                self.select(scope, Sort(field=f["name"], descending=descending), 1)
+                for f in of_kind
+            ]
+            same = kind == "date" and len({*map(tuple, firsts)}) == 1
+            counts = match[0] in closed_words()["order"]["counts"]  # of what is called
+            usual = None if counts else _only(of_kind[:1] if same else of_kind)
+            field = field_word.field if field_word else usual
             stop = max(end, field_word.end) if field_word else end
             first = re.match(r"\s*first\b", masked[stop:])
             about = bool(headed or self.table or first)
@@ -762,24 +692,16 @@ class _Reader:
     def _asked_fields(self, has_document: bool) -> list[str]:
         if not (self.find("answers.subject") or has_document):
             return []
-        free = [
-            called
-            for called in self.called
-            if not meets(called, self.used) and self.plain[slice(*at(called))] not in STOP_WORDS
-        ]
+        free = [called for called in self.called if not meets(called, self.used)]
         if self.find("answers.person") and not self.find("answers.date"):  # "who launched it"
             free = [called for called in free if called.field["type"] not in ("date", "number")]
-        if has_document and self.find(
-            "answers.yes_no"
-        ):  # "is it from Italy" asks for the country
-            free += [value for value in self.values if not meets(value, self.used)]
         earlier, dated = self.find("order.earlier_or_later"), _only(self.of_type("date"))
         if len(self.names) > 1 and earlier and dated:
             free.append(Span(*earlier.span(), dated))
         self.used += map(at, free)
         return list(dict.fromkeys(span.field["name"] for span in free))
 
-    def _content(self, limit: int | None) -> list[str]:
+    def _content(self) -> list[str]:
         """Return the content words that nothing accounts for, in order, as they are written."""
         # words that ask to compare, or name the corpus: no passage has to say them
         compares = [match.span() for match in pattern("intent.compare").finditer(self.folded)]
@@ -792,10 +714,7 @@ class _Reader:
             r"(?<!['’])[a-z0-9](?:[a-z0-9'’.-]*[a-z0-9])?|[\u3400-\u9fff]+", left
         ):
             word = re.sub(r"['’]s?$", "", match[0])
-            is_limit = limit is not None and (
-                word == str(limit) or limit in map(read_limit, (f"top {word}", f"最多的{word}"))
-            )
-            if word not in STOP_WORDS and word not in light_words and not is_limit:
+            if word not in STOP_WORDS and word not in light_words:
                 words.append(self.text[match.start() : match.start() + len(word)])
         return list(dict.fromkeys(words))
 

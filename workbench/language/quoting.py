@@ -254,17 +254,10 @@ class Reader:
         sense = self._sense(
             said_share + 0.7 * above + near_share + 0.8 * led + 0.3 * ranks, rerank
         )
-        columns = {
-            "said": said_share,
-            "above": above,
-            "near": near_share,
-            "sense": sense,
-            "foreign_sense": self.foreign * sense,
-            "first": ranks,
-            "begins": np.array([1 / (1 + sentence.place) for sentence in self.pool]),
-            "led": led,
-        }
-        return np.column_stack([columns[name] for name in SIGNALS])
+        begins = np.array([1 / (1 + sentence.place) for sentence in self.pool])
+        foreign_sense = self.foreign * sense
+        columns = (said_share, above, near_share, sense, foreign_sense, ranks, begins, led)
+        return np.column_stack(columns)  # in the order of SIGNALS
 
     def _sense(self, likely: np.ndarray, rerank: Any) -> np.ndarray:
         """Return the reranker's score of the likely sentences; the others have the lowest of them."""
@@ -324,7 +317,7 @@ class Reader:
         Args:
             model: the weight of each signal and of what counts between sentences.
         """
-        scores = self.scores(model)
+        scores = self.signals @ np.array([model[name] for name in SIGNALS])
         covered = np.zeros(len(self.place))
         meant = np.zeros(self.near.shape[1:])
         titled = np.zeros(len(scores), bool)
@@ -352,18 +345,14 @@ class Reader:
             titled |= self.documents == sentence.doc_id
         return quotes
 
-    def scores(self, model: Mapping[str, float]) -> np.ndarray:
-        """Return the score of each sentence alone."""
-        return np.asarray(self.signals @ np.array([model[name] for name in SIGNALS]))
-
     def together(self, rows: Sequence[int]) -> dict[str, float]:
         """Return what is seen of the chosen sentences as a whole."""
-        best = dict(zip(SIGNALS, self.signals[rows].max(axis=0, initial=0.0), strict=True))
+        said, _, near, *_ = self.signals[rows].max(axis=0, initial=0.0)
         return {
             "bias": 1.0,
             "covered": float(self.covered[rows].max(axis=0, initial=0.0) @ self.weights),
             "meant": float(self.near[rows].max(axis=0, initial=0.0) @ self.near_weights),
-            "best": float(best["said"] + best["near"]),
+            "best": float(said + near),
             "passage": max([self.pool[row].score for row in rows], default=0.0),
             "foreign": float(self.foreign[rows].max(initial=0.0)),
             "few": 1 / (1 + len(self.place)),
