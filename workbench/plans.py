@@ -499,7 +499,7 @@ def unkeepable(value: Any) -> str:
     deepest = 30
     longest = 10_000
     most_values = 100_000
-    waiting: list[tuple[str, int, Any]] = [("$", 0, value)]
+    waiting = [("$", 0, value)]
     for _ in range(most_values):
         if not waiting:
             return ""

@@ -271,7 +271,7 @@ class Workbench(Extended):
     def _planner_for(self, settings: Settings) -> Planner:
         from workbench.graphs.plan import RulePlanner
 
-        planner: Planner = self._parts.get("planner") or RulePlanner(settings)
+        planner = self._parts.get("planner") or RulePlanner(settings)
         return planner
 
     async def _close_chats(self) -> None:
@@ -363,7 +363,7 @@ class Workbench(Extended):
         """
         run_id = clean(str(run_id))
         for service in self._services.values():
-            run: Run | None = service.find(run_id)
+            run = service.find(run_id)
             if run is not None:
                 return run
         return Run(self._work, self._work.driver(run_id).runs.get(run_id)["run_id"])
@@ -449,7 +449,7 @@ class Workbench(Extended):
         self._must_be_open()
         run = self.run(run_id)
         if replay := getattr(run, "replay", None):  # runs of recorded graphs know how
-            again: Run = replay()
+            again = replay()
             return again
         fork = lambda **edits: snapshot(run.fork(**edits))  # noqa: E731, read once
         return self.run(replayed(snapshot(run), fork).run_id)
@@ -462,7 +462,7 @@ class Workbench(Extended):
         """
         from workbench.futures.capsule import exported
 
-        run: Any = self.run(run_id)
+        run = self.run(run_id)
         if hasattr(run, "export"):  # runs of recorded graphs know how
             return Path(run.export(path))
         return exported(run, Path(path).expanduser(), self.settings)
@@ -537,7 +537,7 @@ class Workbench(Extended):
         run = self.run(run) if isinstance(run, str) else run
         if widget := find_widget(run):
             return widget
-        asking: Data = {"kb": kb, "review": review, "session": session, "user": user, **options}
+        asking = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
 
     # inside

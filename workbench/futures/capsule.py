@@ -234,7 +234,7 @@ def read(
             content = file.read(LIMIT + 1)  # a size in a header may lie
         if len(content) > LIMIT:
             raise ValueError(f"it unpacks to more than {LIMIT:,} bytes")
-        contents: Json = json.loads(content)
+        contents = json.loads(content)
         # SQLite stores no half characters
         text = json.dumps(contents, ensure_ascii=False, allow_nan=False).encode()
         TypeAdapter(kind).validate_json(text, strict=True)

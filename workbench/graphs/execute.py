@@ -113,7 +113,7 @@ def from_tape(
         limit = record["effect"].get("limit_s", effect["limit_s"])
         if effect["limit_s"] > limit + 0.5:
             return None  # it was cut short by a budget that is larger now
-    own: Json = {
+    own = {
         "step_id": step.step_id,
         "attempt": task["attempt"],
         "iteration": task["iteration"],
@@ -141,7 +141,7 @@ async def attempt(
     started_at = clock.now().isoformat()
     began = clock.monotonic()
     limit = time_limit(task, step)
-    raw_input: Json = step.tool_input
+    raw_input = step.tool_input
     body: Json | None = None
     status: StepStatus = "success"
     error: str | None = None
@@ -262,9 +262,9 @@ def make_record(
     sub_steps: Sequence[SubStep] = (),
 ) -> ExecutionRecord:
     """Return the record of an attempt, or of a step that never started."""
-    args: Json = step.tool_input if raw_input is None else raw_input
-    results: list[RetrievalResult] = body["results"] if body else []
-    summary: Json = {
+    args = step.tool_input if raw_input is None else raw_input
+    results = body["results"] if body else []
+    summary = {
         "evidence_count": len(results),
         "context_length": sum(len(r["evidence"]) for r in results),
         "top_score": max((r["score"] for r in results), default=0.0),

@@ -132,7 +132,7 @@ def findings(state: Data) -> str:
 def _judged(state: Data) -> Data:
     """Return the signals of the last reflection where a model made it; the rules' own are for their writer."""
     reflections = state.get("reflections") or []
-    signals: Data = reflections[-1]["signals"] if reflections else {}
+    signals = reflections[-1]["signals"] if reflections else {}
     return signals if "judge" in signals else {}
 
 

@@ -370,14 +370,14 @@ def step_form(tools: Tools, bases: Bases) -> Any:
 
 def _step_form(names: Sequence[str], inputs: Mapping[str, Any]) -> Any:
     one_of: Any = Literal
-    fields: Any = {_field(name): _annotated(info) for name, info in inputs.items()}
+    fields = {_field(name): _annotated(info) for name, info in inputs.items()}
     return create_model(
         f"step_{names[0]}", __base__=DraftStep, tool=(one_of[tuple(names)], ...), **fields
     )
 
 
 def _inputs(tool: Tool, bases: Bases) -> dict[str, Any]:
-    inputs: dict[str, Any] = {**model_input(tool, bases).model_fields}
+    inputs = {**model_input(tool, bases).model_fields}
     if "top_k" in inputs:  # without it a step returns what its budget says
         inputs["top_k"] = FieldInfo(
             annotation=int | None, default=None, description="How many results at most"
@@ -394,7 +394,7 @@ def _annotated(info: Any) -> Any:
     """Return an input's type and field; what an earlier step finds may take a list's place, or a part of a text."""
     kind = info.annotation
     if kind is str:  # its limits hold for a text alone
-        text: Any = Annotated[str, *info.metadata] if info.metadata else str
+        text = Annotated[str, *info.metadata] if info.metadata else str
         return text | Around, FieldInfo(default=info.default, description=info.description)
     return (kind | From if get_origin(kind) is list and get_args(kind) == (str,) else kind), info
 

@@ -71,7 +71,7 @@ async def fan_out(state: RetrievalState) -> list[Send] | str:
     waking = {*last, *state.get("activated", [])}
     total = sum(step.condition == "always" or step.step_id in waking for step in plan.steps)
     tasks = []
-    asking: Plan = _validated("asking_for_missing", plan, plan, state.get("records", []))
+    asking = _validated("asking_for_missing", plan, plan, state.get("records", []))
     for entry in state["wave"]:
         step = asking.step(entry["step_id"])
         task = StepTask(

@@ -417,7 +417,7 @@ async def _routed_by_model(
     context: Context, message: str, names: Sequence[str], history: str
 ) -> tuple[list[str] | None, str]:
     """Return the knowledge bases that the model names, and its reason; None and why where it names none to use."""
-    one_of: Any = Literal
+    one_of = Literal
     several: Any = list[one_of[tuple(names)]]  # type: ignore[misc]
     form = create_model(
         "Routed",
@@ -452,7 +452,7 @@ def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
     """Return the router's graph, with no checkpointer of its own: it has nothing to resume."""
     from langgraph.graph import END, START, StateGraph
 
-    graph: StateGraph[Any, Context, Any, Any] = StateGraph(RouterState, context_schema=Context)
+    graph = StateGraph(RouterState, context_schema=Context)
     graph.add_node(logged("route", intent_detect))
     graph.add_node(logged("route", apply_override_policy))
     graph.add_node(logged("route", worker_select))

@@ -110,7 +110,7 @@ def _louvain(
     """
     import networkx
 
-    neighbours: dict[str, list[str]] = defaultdict(list)
+    neighbours = defaultdict(list)
     for a, b in weights:
         neighbours[a].append(b)
         neighbours[b].append(a)

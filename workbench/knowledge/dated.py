@@ -58,7 +58,7 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
             doc_id for condition in conditions for doc_id in base.select([condition])
         )
 
-    return cast(KnowledgeBase, PartialBase(base, hidden, dates))
+    return PartialBase(base, hidden, dates)
 
 
 def restricted(base: KnowledgeBase, conditions: Sequence[Data]) -> KnowledgeBase:
@@ -69,7 +69,7 @@ def restricted(base: KnowledgeBase, conditions: Sequence[Data]) -> KnowledgeBase
     def hidden() -> frozenset[str]:
         return frozenset(base.select()) - frozenset(base.select(cast(Any, conditions)))
 
-    return cast(KnowledgeBase, PartialBase(base, hidden))
+    return PartialBase(base, hidden)
 
 
 def dated_bases(context: Context, state: Data) -> list[KnowledgeBase]:

@@ -78,7 +78,7 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
         return None
     require_chat_model(settings, role)
     if name.startswith(given.PREFIX):
-        model: BaseChatModel = given.model_object(setting, name)
+        model = given.model_object(setting, name)
         return model
     name, options = given.split_model(name)
     provider, _, own_name = name.partition(":")
@@ -97,7 +97,7 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
     extra = {
         option: value for option, value in options.items() if option not in kind.model_fields
     }
-    given_by_settings: Json = {
+    given_by_settings = {
         "model": own_name,
         "base_url": settings.chat_base_url or None,
         "api_key": SecretStr(key or KEYLESS),
@@ -360,7 +360,7 @@ async def filled_in(
                 _WITHOUT_SCHEMA.add(place)
             return await in_words()
 
-    reply: BaseMessage = await call_model(model, call, limits)
+    reply = await call_model(model, call, limits)
     if refusal := reply.additional_kwargs.get("refusal"):
         raise ModelError(explained(LimitReached(f"it refused: {str(refusal)[:200]}"), model))
     if len(reply_text(reply)) > (limits or Limits()).characters:
@@ -402,7 +402,7 @@ async def with_tools(
             _WITHOUT_SCHEMA.add(place)
             return None
 
-    reply: BaseMessage | None = await call_model(model, call, limits)
+    reply = await call_model(model, call, limits)
     return reply
 
 
@@ -555,7 +555,7 @@ def _takes_no_tools(error: Exception) -> bool:
 
 def token_usage(message: BaseMessage) -> dict[str, int] | None:
     """Return tokens that the server counted: read, of which from its cache, and written; None where it says nothing."""
-    usage: Any = getattr(message, "usage_metadata", None)
+    usage = getattr(message, "usage_metadata", None)
     if not usage:
         return None
     cached = (usage.get("input_token_details") or {}).get("cache_read") or 0

@@ -140,7 +140,7 @@ def patiently_sync(
     """``patiently`` for a thread that may block."""
     from tenacity import Retrying
 
-    return cast(T, _retrying(Retrying, patience, explain)(call))
+    return _retrying(Retrying, patience, explain)(call)
 
 
 def _retrying(

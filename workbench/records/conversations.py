@@ -439,7 +439,7 @@ def open_conversations(
     dsn = settings.postgres_dsn.get_secret_value() or _dsn()
     if not dsn:
         return SqliteConversations(path, now)
-    store: SqlConversations = required("stores", "postgres", "sources")(dsn, now)
+    store = required("stores", "postgres", "sources")(dsn, now)
     return store
 
 

@@ -162,7 +162,7 @@ def _value(effect: Effect) -> Data:
 def make_call(place: str, effect: Effect) -> Call:
     """Return the call of a model that an effect is."""
     reply = _value(effect)
-    request: Data = effect.parts.get("input") or {}
+    request = effect.parts.get("input") or {}
     usage = reply.get("usage") or {}
     role = effect.name
     return Call(

@@ -183,7 +183,7 @@ class Driver:
         # waited for at the end, or a reviewer that never returns would hold a cancelled run.
         pool = ThreadPoolExecutor(1, "reviewer")
         try:
-            answer: Any = await loop.run_in_executor(pool, live.reviewer, seen)
+            answer = await loop.run_in_executor(pool, live.reviewer, seen)
             return await answer if inspect.isawaitable(answer) else answer
         finally:
             pool.shutdown(wait=False)

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from langchain_core.documents import Document
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from workbench.errors import KnowledgeError, RunError, ToolError, shown
@@ -317,7 +317,7 @@ def replaced_result(run: Recording, at: str, result: Any) -> Json:
             f"Run {run.run_id} has no effect at {shown(at)}. It has: {', '.join(by_place)}."
         )
     if effect.kind == "tool":
-        value: Any = _tool_value(run, at, effect, result)
+        value = _tool_value(run, at, effect, result)
     elif effect.kind == "model":
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
         value = {name: reply for name, reply in effect.value.items() if name != "error"}
@@ -350,7 +350,7 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
     )
     step = version.step(record["step_id"])
     try:
-        schema: type[BaseModel] = run._workspace.tools[step.tool].output_schema
+        schema = run._workspace.tools[step.tool].output_schema
         unknown = [name for name in fields if name not in schema.model_fields]
         if unknown:
             raise ToolError(

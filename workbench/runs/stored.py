@@ -274,7 +274,7 @@ def found_pieces(run: Recording) -> list[Piece]:
 
 def marks_of(run: Recording) -> dict[str, str]:
     """Return what was said of pieces of evidence, by key: in the run, or when it was forked."""
-    marks: dict[str, str] = run.state.get("pieces") or run.options.get("pieces") or {}
+    marks = run.state.get("pieces") or run.options.get("pieces") or {}
     return marks
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.metadata import version
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from pydantic import SecretStr, create_model
 
@@ -54,7 +54,7 @@ def taped(context: Context, tape: Tape) -> Context:
         tape=tape,
         knowledge=TapedBases(context.knowledge, tape),
         corpora=context.knowledge,
-        conversations=cast(Conversations, TapedConversations(context.conversations, tape)),
+        conversations=TapedConversations(context.conversations, tape),
         memory=TapedMemory(context.memory, tape),
         clock=context.clock if tape.mode != "replay" else StillClock(begun(tape.known)["clock"]),
     )
@@ -99,7 +99,7 @@ class TapedBases:
         Raises:
             UnknownKnowledge: neither here nor on the tape.
         """
-        return cast(KnowledgeBase, self._opened(name))
+        return self._opened(name)
 
 
 class TapedBase:

@@ -66,7 +66,7 @@ def model_input(tool: Tool, bases: Sequence[KnowledgeBase]) -> type[BaseModel]:
             Field(RESULTS, ge=1, le=50, description="How many results at most"),
         )
     if len(bases) > 1:
-        one_of: Any = Literal
+        one_of = Literal
         names = [base.name for base in bases]
         fields["kb_prefix"] = (
             one_of[tuple(names)],

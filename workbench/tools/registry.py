@@ -56,7 +56,7 @@ BUILT_IN = {
 
 def _built_in(name: str) -> Tool:
     module, _, attribute = BUILT_IN[name].partition(":")
-    tool: Tool = getattr(import_module(module), attribute or "TOOL")
+    tool = getattr(import_module(module), attribute or "TOOL")
     return tool
 
 

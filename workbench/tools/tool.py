@@ -218,7 +218,7 @@ def shown_results(output: Any, base: KnowledgeBase) -> BaseModel:
     A tool comes to documents by more ways than a search: names, links, the graph.
     """
     if not isinstance(base, PartialBase):
-        return cast(BaseModel, output)
+        return output
     return cast(
         BaseModel,
         output.model_copy(update={"results": [r for r in output.results if not base.hides(r)]}),

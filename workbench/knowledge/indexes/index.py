@@ -209,7 +209,7 @@ def fingerprint(index: Index) -> str:
 
 def entities(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Entity]:
     """Return the entities that have one of these values in a column, or all, by id."""
-    rows: list[Entity] = _rows(index, "entities", Entity, column, values)
+    rows = _rows(index, "entities", Entity, column, values)
     for row in rows:
         row["aliases"] = json.loads(str(row["aliases"]))
     return rows
@@ -217,7 +217,7 @@ def entities(index: Index, column: str = "", values: Sequence[str] = ()) -> list
 
 def relations(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Relation]:
     """Return the relations that have one of these values in a column, or all, by id."""
-    rows: list[Relation] = _rows(index, "relations", Relation, column, values)
+    rows = _rows(index, "relations", Relation, column, values)
     return rows
 
 

@@ -161,9 +161,7 @@ class Store(AbstractContextManager["Store"]):
         with self._answering():
             wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
             stored_keys = dict(self.stored_keys())
-            rows: list[tuple[str, str | None]] = [
-                (chunk_id, None) for chunk_id in sorted(stored_keys.keys() - wanted.keys())
-            ]
+            rows = [(chunk_id, None) for chunk_id in sorted(stored_keys.keys() - wanted.keys())]
             rows += [
                 (chunk_id, key)
                 for chunk_id, key in wanted.items()

@@ -120,9 +120,9 @@ class Chroma(Store):
         from chromadb.errors import InvalidArgumentError, InvalidDimensionException
 
         try:
-            ids: list[str] = self._collection.query(
-                query_embeddings=[query], n_results=wanted, include=[]
-            )["ids"][0]
+            ids = self._collection.query(query_embeddings=[query], n_results=wanted, include=[])[
+                "ids"
+            ][0]
         except (InvalidArgumentError, InvalidDimensionException) as error:
             raise ModelError(
                 f"The embedding model gave a vector of {len(query)} numbers ({error}): the server has another model "
@@ -188,7 +188,7 @@ def opened(place: Place, index: Index, *, make: bool = False) -> Store:
     """
     name = index.meta("chroma_collection") if place.shared else LOCAL
     if place.kind == "lancedb":
-        lance: Store = required("stores", "lancedb", "sources")(place, name, make=make)
+        lance = required("stores", "lancedb", "sources")(place, name, make=make)
         return lance
     return Chroma(place, name, make=make or not place.url)
 

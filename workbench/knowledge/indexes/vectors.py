@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from workbench.errors import KnowledgeError, ModelError
 from workbench.knowledge.indexes.index import Index
 from workbench.models.embeddings import products
-from workbench.state import Json
 from workbench.text import simplified
 
 if TYPE_CHECKING:
@@ -166,7 +165,5 @@ def stored(index: Index, keys: Sequence[str]) -> np.ndarray:
     """``(len(keys), dimensions)`` float32: the vectors that are kept under these keys."""
     import numpy as np
 
-    blobs: Json = dict(
-        index.rows_in("SELECT key, vector FROM vectors WHERE key IN ({})", list(keys))
-    )
+    blobs = dict(index.rows_in("SELECT key, vector FROM vectors WHERE key IN ({})", list(keys)))
     return np.array([np.frombuffer(blobs[key], np.float32) for key in keys])

@@ -60,9 +60,7 @@ def insert(connection: Any, doc_id: str, fields: Data) -> None:
 
 def schema(index: Index, vocabulary: Vocabulary) -> list[Field]:
     """Return the fields of a base, those of most documents first."""
-    rows: dict[str, Sequence[Any]] = {
-        name: counts for name, *counts in index.rows(_FIELDS) if not is_alias(name)
-    }
+    rows = {name: counts for name, *counts in index.rows(_FIELDS) if not is_alias(name)}
     if vocabulary.enrichment:  # a field that no document has can be asked for there
         rows = {**{name: [0] * 6 + [None] * 4 for name in vocabulary.fields}, **rows}
     fields = [_field(index, vocabulary, name, counts) for name, counts in rows.items()]

@@ -127,8 +127,8 @@ def compiled(
     # A surname is its best bearer's when the next one has at most half as many relations.
     lead = 2
     surname = 3
-    full: dict[str, set[Bearer]] = defaultdict(set)
-    bearing: dict[str, set[Bearer]] = defaultdict(set)
+    full = defaultdict(set)
+    bearing = defaultdict(set)
     for entity in entities:
         entity_id = entity["entity_id"]
         bearer = Bearer(

@@ -69,7 +69,7 @@ class Reader:
                 else "reading it breaks its reader"
             )
             raise Unreadable(f"{why}: save its text as .txt or .md")
-        record: Json = json.loads(answer)
+        record = json.loads(answer)
         if "unreadable" in record:
             raise Unreadable(record["unreadable"])
         return record
@@ -214,8 +214,8 @@ def _extracted(content: bytes, kind: Path | str) -> Json:
     mime = kreuzberg.detect_mime_type_from_path(str(kind)) if isinstance(kind, Path) else kind
     config = kreuzberg.ExtractionConfig(output_format="markdown", use_cache=False)
     extracted = kreuzberg.extract_bytes_sync(content, mime, config=config)
-    about: Any = extracted.metadata
-    tags: Any = about.get("meta_tags") or {}
+    about = extracted.metadata
+    tags = about.get("meta_tags") or {}
     date = re.match(
         r"\d{4}-\d\d-\d\d",
         str(about.get("created_at") or tags.get("date") or tags.get("citation_date") or ""),

@@ -5,7 +5,7 @@ They offer ``retrieve_with_trace`` and nothing that chats. Agents are stateless,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, cast
@@ -25,10 +25,10 @@ from workbench.graphs.route import decide, parse_worker_name
 from workbench.ports import Context, RunLog
 from workbench.records.store import RunStore, new_run_id
 from workbench.runs.asking import checked_points
-from workbench.state import ExecutionRecord, Json, RetrievalState
+from workbench.state import Data, ExecutionRecord, Json, RetrievalState
 from workbench.tools.langchain import as_document
 
-Call = Callable[[Coroutine[Any, Any, Json]], Json]
+Call = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 class RetrieveAgent:
@@ -60,11 +60,7 @@ class RetrieveAgent:
             query: the question.
             thread_id: the session; it is written into the trace and changes nothing else.
         """
-        return self._call(self.aretrieve_with_trace(query, thread_id))
-
-    async def aretrieve_with_trace(self, query: str, thread_id: str) -> Json:
-        """Return ``retrieve_with_trace`` for a caller with a loop."""
-        state, log = await self.walk(query, thread_id)
+        state, log = self._call(self.walk(query, thread_id))
         merged = state["merged"]
         trace = {name: merged[name] for name in ("context", "retrieval_results", "reference")}
         return {**trace, "execution_log": [{**entry, "thread_id": thread_id} for entry in log]}
@@ -162,9 +158,7 @@ class StoreLog(RunLog):
     def __init__(self, store: BaseStore):
         self._store = store
 
-    def save_record(
-        self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None
-    ) -> None:
+    def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Store the results of a step; its record is in the state."""
         if body is not None:
             self._store.put((run_id,), str(record["raw_output_ref"]), dict(body))

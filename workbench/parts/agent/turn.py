@@ -106,7 +106,7 @@ class Taken(NamedTuple):
     text: str
     steps: list[PlanStep]
     faults: list[tuple[Json, str]]
-    parts: Mapping[str, Any] = MappingProxyType({})
+    parts: Data = MappingProxyType({})
 
     def notes(self) -> Json:
         """Return what later turns are shown of it, as JSON."""

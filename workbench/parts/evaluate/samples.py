@@ -12,8 +12,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import convert_to_messages
 
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-@dataclass(frozen=True)
-class Samples:
+class Samples(NamedTuple):
     """The runs of one call's replies, the given run first; ``counts`` says how often each reply came."""
 
     runs: tuple[Run, ...]

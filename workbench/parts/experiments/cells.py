@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -18,6 +18,7 @@ from typing import Any
 import workbench
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import Reviewer, RuleReviewer
+from workbench.parts.evaluate.questions import choose, read_rows
 from workbench.parts.experiments import notebook
 from workbench.parts.experiments.reviewers import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.spec import MOST_CELLS, Spec
@@ -27,7 +28,7 @@ from workbench.records.tape import digest
 from workbench.runs.asking import RunOptions
 from workbench.session import Workbench
 from workbench.settings import all_settings, model_objects
-from workbench.state import Json
+from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
 
 _SET_ON_A_FORK = {"settings", "thresholds", "reviewer", "decisions", "review"}
@@ -53,7 +54,7 @@ class Cells:
         self.spec = spec
         self.name = spec.name
         self._store = ExperimentStore(tables, spec.name)
-        self._graphs: dict[str, Any] = {}
+        self._graphs: Json = {}
         self._checked = set[str]()
 
     @cached_property
@@ -61,8 +62,6 @@ class Cells:
         """Return the questions, each with an ``id``; one without words for a notebook."""
         if self.spec.notebook:
             return [{"id": "notebook", "question": ""}]
-        from workbench.parts.evaluate.questions import choose, read_rows
-
         rows: Any = self.spec.questions
         if isinstance(rows, str):
             rows = read_rows(Path(rows), "id", "question")
@@ -284,7 +283,7 @@ def _source(part: Any) -> str:
         return repr(getattr(getattr(target, "__code__", None), "co_code", target.__qualname__))
 
 
-def label(variant: Mapping[str, Any]) -> str:
+def label(variant: Data) -> str:
     """Return a configuration as text.
 
     >>> label({"max_iterations": 2, "thresholds.min_evidence": 3})
@@ -293,7 +292,7 @@ def label(variant: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in variant.items()) or "baseline"
 
 
-def canonical_text(variant: Mapping[str, Any]) -> str:
+def canonical_text(variant: Data) -> str:
     """Return a configuration as the JSON by which its cells are found."""
     return json.dumps(variant, ensure_ascii=False)
 

@@ -32,7 +32,7 @@ from workbench.records.sqlite import Tables
 from workbench.records.tape import canonical
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.state import Json
+from workbench.state import Data, Json
 from workbench.widgets.display import in_kernel
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Experiments:
 
     def run(
         self,
-        spec: str | Path | Mapping[str, Any],
+        spec: str | Path | Data,
         *,
         workers: int = 1,
         dask: str = "",
@@ -97,7 +97,7 @@ class Experiments:
             experiment.tell("done", f"{experiment.name} has ended: {experiment}")
         return experiment
 
-    def prepare(self, spec: str | Path | Mapping[str, Any]) -> Experiment:
+    def prepare(self, spec: str | Path | Data) -> Experiment:
         """Check an experiment and write down its cells, without running any.
 
         Raises:
@@ -401,7 +401,7 @@ class Experiment(Results):
         self._store.set_state("stopped")
 
     def steer(
-        self, act: str, configuration: int | None = None, values: Mapping[str, Any] | None = None
+        self, act: str, configuration: int | None = None, values: Data | None = None
     ) -> None:
         """Change the experiment while it runs, in whatever process; the act is kept with its time.
 
@@ -531,8 +531,6 @@ def _cluster(address: str) -> Iterator[Any]:
 
 def run_cells(path: Path, values: Json, name: str) -> None:
     """Run cells of an experiment in a process of its own, with these settings."""
-    from workbench.session import Workbench
-
     with Workbench.open(path, **values) as wb:
         wb.experiments.get(name).work()
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.errors import WorkbenchError, shown
-from workbench.state import Json
+from workbench.state import Data, Json
 
 MIME = "application/json"
 
@@ -86,9 +86,7 @@ def _kind(annotation: ast.expr) -> Any:
     )
 
 
-def check(
-    declared: Mapping[str, Parameter], values: Mapping[str, Any], where: str = "The notebook"
-) -> Json:
+def check(declared: Mapping[str, Parameter], values: Data, where: str = "The notebook") -> Json:
     """Return the given values in the declared types; text becomes a list or a number where one is declared.
 
     >>> check({"names": Parameter(list[str], [])}, {"names": '["a"]'})
@@ -141,7 +139,7 @@ def _assignments(source: str) -> dict[str, Parameter]:
         return {}
 
 
-def parameters(names: dict[str, Any], paths: Sequence[str] = ()) -> Json:
+def parameters(names: Json, paths: Sequence[str] = ()) -> Json:
     """Check what papermill, a runner or a person put into the parameters, and return all of them.
 
     Relative paths are the workspace's: ``workspace``, and the parameters in ``paths``, become absolute, wherever the
@@ -303,7 +301,7 @@ def parameters_of(notebook: str | Path) -> dict[str, Parameter]:
     return declared(sources[0])
 
 
-def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
+def checked(notebook: str | Path, values: Data) -> Json:
     """Return the parameters for a notebook, in the types that its cell of parameters declares.
 
     Raises:
@@ -312,9 +310,7 @@ def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
     return check(parameters_of(notebook), values, str(notebook))
 
 
-def execute(
-    notebook: str | Path, output: Path, values: Mapping[str, Any], folder: Path
-) -> tuple[Json, str]:
+def execute(notebook: str | Path, output: Path, values: Data, folder: Path) -> tuple[Json, str]:
     """Execute a notebook with parameters in a warm kernel in a folder, and return its results and why it failed.
 
     A notebook that fails is kept with its error. A kernel that dies is started once more.

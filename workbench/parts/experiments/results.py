@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pandas
 
 from workbench.errors import WorkbenchError
+from workbench.parts.evaluate.answers import gold_documents, score_runs
+from workbench.parts.evaluate.why import find_loss, find_mend, hiddenness
 from workbench.parts.experiments import statistics
 from workbench.parts.experiments.cells import Cells
+from workbench.parts.experiments.people import Pauses, play_both_ways
 from workbench.parts.experiments.statistics import Difference
 from workbench.records.tape import digest
 from workbench.records.writing import write_file
@@ -20,7 +23,6 @@ from workbench.runs.run import Run
 from workbench.state import Json
 
 if TYPE_CHECKING:
-    from workbench.parts.experiments.people import Pauses
     from workbench.views.figures.picture import Picture
 
 _PAGE = Path(__file__).with_name("page.html")
@@ -113,7 +115,8 @@ class Results(Cells):
             measures = ", ".join(self._store.measures()) or "none yet"
             raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {measures}.")
         clusters = {
-            row["id"]: str(row.get("session", _gold(row) or row["id"])) for row in self.questions
+            row["id"]: str(row.get("session", gold_documents(row) or row["id"]))
+            for row in self.questions
         }
         rest = self.labels[0], self.spec.smallest_difference, clusters
         # of those before the first open one the order is no choice
@@ -216,15 +219,13 @@ class Results(Cells):
         Raises:
             WorkbenchError: a notebook or a graph answered.
         """
-        from workbench.parts.evaluate.why import find_loss, find_mend
-
         measure = self.spec.measure
         base = self._wb.knowledge.get(self.spec.kb)
         rows = []
         for cell, question, run in self.runs(configuration):
             if (cell["scores"] or {}).get(measure, 1.0) >= 1:
                 continue
-            gold = _gold(question)
+            gold = gold_documents(question)
             loss = find_loss(run, gold, base)
             row = {
                 "question": question["question"],
@@ -257,8 +258,6 @@ class Results(Cells):
         Raises:
             WorkbenchError: a notebook or a graph answered.
         """
-        from workbench.parts.experiments.people import Pauses, play_both_ways
-
         rows = Pauses()
         for cell, question, run in self.runs(configuration):
             if cell["repeat"] == 0:
@@ -277,7 +276,6 @@ class Results(Cells):
         Raises:
             WorkbenchError: there is no such kind.
         """
-        from workbench.parts.evaluate.why import hiddenness
         from workbench.parts.experiments import figures
 
         measure = self.spec.measure
@@ -287,7 +285,9 @@ class Results(Cells):
             if kind == "questions":
                 return figures.by_question(table, name)
             base = self._wb.knowledge.get(self.spec.kb)
-            gold = {row["id"]: (row["question"], _gold(row), base) for row in self.questions}
+            gold = {
+                row["id"]: (row["question"], gold_documents(row), base) for row in self.questions
+            }
             hidden = pandas.Series(
                 {name: hiddenness(*rest) for name, rest in gold.items() if rest[1]}, dtype=float
             )
@@ -349,17 +349,8 @@ def _is_right(question: Json, measure: str, run: Run) -> bool:
     return run.status == "done" and score(question, run).get(measure, 0.0) >= 1
 
 
-def _gold(question: Json) -> list[str]:
-    # another part, which may be missing
-    from workbench.parts.evaluate.answers import gold_documents
-
-    return gold_documents(question)
-
-
 def score(question: Json, run: Any) -> Json:
     """Return the figures of one answer, 0 to 1; none where the question has no gold."""
-    from workbench.parts.evaluate.answers import score_runs
-
     scores = score_runs([question], [run])
     return {
         measure: values[question["id"]]

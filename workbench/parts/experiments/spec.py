@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
 from workbench.errors import WorkbenchError, shown
 from workbench.plans import canonical_json
-from workbench.state import Json
+from workbench.state import Data, Json
 
 MOST_CELLS = 100_000
 """Runs that one experiment may have."""
@@ -244,7 +244,7 @@ def _marks(node: Any, place: Place = ()) -> dict[Place, str]:
     return marks
 
 
-def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
+def check_spec(data: Data, locate: Locate = lambda _: "") -> Spec:
     """Return an experiment.
 
     Args:

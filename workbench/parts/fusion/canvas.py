@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from workbench.errors import CorpusError, shown
 from workbench.knowledge.reading import triples
@@ -50,16 +50,6 @@ _ENDS_SENTENCE = tuple(".!?。！？…;；")
 
 class CanvasError(CorpusError, Unreadable):
     """A canvas cannot be read or written; the message names the node and the fix."""
-
-
-class Card(NamedTuple):
-    """A node as a document; ``file`` is the file that it shows."""
-
-    node: Data
-    title: str
-    text: str
-    fields: Json
-    file: Path | None = None
 
 
 class Canvas:
@@ -179,10 +169,12 @@ class Canvas:
             raise CanvasError(f"There is no node {shown(node_id)}. Known: {names}")
         return self.nodes[node_id]
 
-    def cards(self, folder: Path) -> Iterator[Card | str]:
-        """Yield each node that has a title as a document, and what is wrong with files next to the canvas."""
-        listed = 100
-        texts = {node_id: title_and_text(node) for node_id, node in self.nodes.items()}
+    def relations(self, texts: Mapping[str, tuple[str, str]]) -> tuple[dict[str, list[Any]], ...]:
+        """Return by node what a group holds, where a node leads as links, and the sentences for its edges.
+
+        Args:
+            texts: title and text of each node.
+        """
         members = defaultdict[str, list[str]](list)
         links = defaultdict[str, list[list[str]]](list)
         lines = defaultdict[str, list[str]](list)
@@ -202,34 +194,14 @@ class Canvas:
                 links[start].append([relation, clean(end), sentence])
                 if is_name(end_title):  # a question or an answer would only be repeated
                     lines[start].append(f"{sentence}.")
-        for node_id, node in self.nodes.items():
-            (title, text), file = texts[node_id], None
-            if not title:
-                continue
-            if node["type"] == "group":
-                text = (
-                    f"{title}: {', '.join(members[node_id][:listed])}"
-                    if members[node_id]
-                    else title
-                )
-            if node["type"] == "file":
-                try:
-                    file = beside(folder, node["file"])
-                except Unreadable as error:
-                    yield f"node {shown(node_id)}: {error}"
-            groups = [texts[i][0] for i in reversed(self.around(node_id)) if texts[i][0]]
-            position = {key: node[key] for key in _PLACE}
-            structure = {"id": clean(node_id), "position": position, "links": links[node_id]}
-            fields = {"group": groups, "color": node_color(node), STRUCTURE: structure}
-            fields = {key: value for key, value in fields.items() if value}
-            yield Card(node, title, "\n\n".join([text, *lines[node_id][:listed]]), fields, file)
+        return members, links, lines
 
 
 _MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, SUFFIX)
 
 
 def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: set[str]) -> Read:
-    """Yield a document for each node; that of a file says what the file says.
+    """Yield a document for each node that has a title; that of a file says what the file says.
 
     Args:
         path: of the canvas.
@@ -237,36 +209,66 @@ def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: se
         read_file: reads the documents of a file that a node shows, given its title.
         also: gets other files that were read for it.
     """
+    listed = 100
     board = Canvas(Canvas.read_text(path))
-    source = path.resolve().as_posix()
     yield from ((1, problem) for problem in board.problems)
-    for card in board.cards(path.parent):
-        if isinstance(card, str):
-            yield 1, card
+    texts = {node_id: title_and_text(node) for node_id, node in board.nodes.items()}
+    members, links, lines = board.relations(texts)
+    for node_id, node in board.nodes.items():
+        title, text = texts[node_id]
+        if not title:
             continue
-        text = card.text
-        title = card.title
-        fields = card.fields
-        kind = card.node["type"].capitalize()
-        if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
-            yield (
-                1,
-                f"node {shown(card.node['id'])}: {card.file.name} holds many records: add it as a file of its own",
-            )
-        elif card.file and card.file.name.lower().endswith(SUFFIXES):
-            for _, document in read_file(card.file, card.title):
-                if isinstance(document, str):
-                    yield 1, f"node {shown(card.node['id'])}: {card.file.name}: {document}"
-                else:
-                    also.add(document.source)  # it needs no document of its own
-                    title = document.title
-                    fields = {**document.fields, **fields}
-                    text = "\n\n".join([document.text, *card.text.split("\n\n")[1:]])
-        address = node_text(card.node, "url")
+        called = title
+        if node["type"] == "group":
+            text = ": ".join([title, *filter(None, [", ".join(members[node_id][:listed])])])
+        groups = [texts[i][0] for i in reversed(board.around(node_id)) if texts[i][0]]
+        position = {key: node[key] for key in _PLACE}
+        structure = {"id": clean(node_id), "position": position, "links": links[node_id]}
+        fields = {"group": groups, "color": node_color(node), STRUCTURE: structure}
+        fields = {key: value for key, value in fields.items() if value}
+        is_file = node["type"] == "file"
+        for document in _file_documents(path.parent, node, title, read_file) if is_file else ():
+            if isinstance(document, str):
+                yield 1, f"node {shown(node_id)}: {document}"
+                continue
+            also.add(document.source)  # it needs no document of its own
+            called = document.title
+            fields = {**document.fields, **fields}
+            text = document.text
+        address = node_text(node, "url")
         url = clean(address) if re.match("https?://", address) else ""
-        doc_id = f"{name}#{fields[STRUCTURE]['id']}"
-        names = (card.title,) if title != card.title else ()
-        yield 1, Document(doc_id, title, text, url, "", kind, fields, names, source=source)
+        names = (title,) if title != called else ()
+        yield (
+            1,
+            Document(
+                f"{name}#{structure['id']}",
+                called,
+                "\n\n".join([text, *lines[node_id][:listed]]),
+                url,
+                "",
+                node["type"].capitalize(),
+                fields,
+                names,
+                source=path.resolve().as_posix(),
+            ),
+        )
+
+
+def _file_documents(
+    folder: Path, node: Data, title: str, read_file: Callable[[Path, str], Read]
+) -> Iterator[Document | str]:
+    """Yield what the file of a node says, or what is wrong with it."""
+    try:
+        file = beside(folder, node["file"])
+    except Unreadable as error:
+        yield str(error)
+        return
+    name = file.name.lower()
+    if name.endswith(_MANY_RECORDS):
+        yield f"{file.name} holds many records: add it as a file of its own"
+    elif name.endswith(SUFFIXES):
+        for _, document in read_file(file, title):
+            yield f"{file.name}: {document}" if isinstance(document, str) else document
 
 
 def node_text(element: Data, key: str) -> str:

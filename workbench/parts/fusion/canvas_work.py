@@ -196,18 +196,18 @@ class Desk:
         ]
         return " · ".join(filter(None, parts)), share
 
-    def _note(self) -> str:
-        return self.labels("canvas_no_checker", why=self.faults[-1]) if self.faults else ""
-
     def entry(self, node_id: str, rows: Iterable[Row], empty: str = "") -> Entry:
         """Return the results of a node, the worst first, with the mean worth of verdicts."""
         rows = sorted(rows, key=lambda row: worth(row["kind"]))
         judged = [_WORTH[row["kind"]] for row in rows if row["kind"] in _WORTH]
+        note = "" if rows else self.labels(empty)
+        if rows and self.faults:
+            note = self.labels("canvas_no_checker", why=self.faults[-1])
         return Entry(
             node=node_id,
             title=self.title(node_id),
             score=round(sum(judged) / len(judged), 4) if judged else None,
-            note=self._note() if rows else self.labels(empty),
+            note=note,
             run_id="",
             rows=rows,
         )

@@ -54,18 +54,44 @@ def graft(
         RunError: no such step, or a run that still runs.
     """
     wb._must_be_open()
+    if not isinstance(steps, Mapping) or not steps:
+        raise RunError('Name the steps to take and the run of each: {"step_2": run}.')
 
     def read(run: Run | str) -> Recording:
         return snapshot(wb.run(run) if isinstance(run, str) else run)
 
-    taken = {
-        step_id: [
-            read(run) for run in ([sources] if isinstance(sources, (str, Run)) else sources)
-        ]
-        for step_id, sources in steps.items()
+    wanted = [
+        (read(run), step_id)
+        for step_id, runs in steps.items()
+        for run in ([runs] if isinstance(runs, (str, Run)) else runs)
+    ]
+    taken = [run for run, _ in wanted]
+    sources = {run.run_id: run for run in ([read(base), *taken] if base else taken)}
+    plans = {run_id: _plan(run) for run_id, run in sources.items()}
+    for run, step_id in wanted:
+        if step_id not in plans[run.run_id].by_id():
+            step_ids = ", ".join(plans[run.run_id].by_id()) or "none"
+            raise RunError(f"Run {run.run_id} has no step {shown(step_id)}. It has: {step_ids}.")
+    ground = next(iter(sources.values()))
+    joined = Joined(ground.run_id, plans, [(run.run_id, step_id) for run, step_id in wanted])
+    origins = {
+        new: {"run_id": run_id, "step_id": step_id}
+        for new, (run_id, step_id) in joined.origins.items()
     }
-    ground, edits = graft_edits(taken, None if base is None else read(base))
-    return wb.run(ground).fork(**edits, **options)
+    edits: Json = {"graft": {"base": ground.run_id, "steps": origins}, "sources": list(sources)}
+    by_hand = [run.options.get("results", {}) for run in reversed([*sources.values()])]
+    if any(by_hand):
+        edits["results"] = {name: value for results in by_hand for name, value in results.items()}
+    if joined.plan != ground.plan:
+        succeeded = {
+            (run.run_id, step_id)
+            for run in sources.values()
+            for step_id, record in last_records(run.records).items()
+            if record["status"] in ENDED_WELL
+        }
+        ran = {step_id for step_id, origin in joined.origins.items() if origin in succeeded}
+        edits |= {"plan": _unconditional(joined.plan, ran), "review": (), **_decided(ground)}
+    return wb.run(ground.run_id).fork(**edits, **options)
 
 
 def signatures(plan: Plan) -> dict[str, str]:
@@ -149,51 +175,6 @@ class Joined:
         }
         wanted = (run_id, step.step_id) in self._wanted
         return wanted and self.origins[step.step_id][0] == self._base and step.step_id not in used
-
-
-def graft_edits(
-    steps: Mapping[str, Sequence[Recording]], base: Recording | None
-) -> tuple[str, Json]:
-    """Return the run into whose plan the steps are joined, and the edits of the fork that runs it.
-
-    Args:
-        steps: step id -> the runs from which it is taken.
-        base: the run into whose plan they are taken; the first of the runs when it is None.
-
-    Raises:
-        RunError: no such step, or a run that still runs.
-    """
-    if not isinstance(steps, Mapping) or not steps:
-        raise RunError('Name the steps to take and the run of each: {"step_2": run}.')
-    wanted = [(run, step_id) for step_id, runs in steps.items() for run in runs]
-    sources = {
-        run.run_id: run for run in [*([base] if base else []), *(run for run, _ in wanted)]
-    }
-    plans = {run_id: _plan(run) for run_id, run in sources.items()}
-    for run, step_id in wanted:
-        if step_id not in plans[run.run_id].by_id():
-            step_ids = ", ".join(plans[run.run_id].by_id()) or "none"
-            raise RunError(f"Run {run.run_id} has no step {shown(step_id)}. It has: {step_ids}.")
-    base = next(iter(sources.values()))
-    joined = Joined(base.run_id, plans, [(run.run_id, step_id) for run, step_id in wanted])
-    origins = {
-        new: {"run_id": run_id, "step_id": step_id}
-        for new, (run_id, step_id) in joined.origins.items()
-    }
-    edits: Json = {"graft": {"base": base.run_id, "steps": origins}, "sources": list(sources)}
-    by_hand = [run.options.get("results", {}) for run in reversed([*sources.values()])]
-    if any(by_hand):
-        edits["results"] = {name: value for results in by_hand for name, value in results.items()}
-    if joined.plan != base.plan:
-        succeeded = {
-            (run.run_id, step_id)
-            for run in sources.values()
-            for step_id, record in last_records(run.records).items()
-            if record["status"] in ENDED_WELL
-        }
-        ran = {step_id for step_id, origin in joined.origins.items() if origin in succeeded}
-        edits |= {"plan": _unconditional(joined.plan, ran), "review": (), **_decided(base)}
-    return base.run_id, edits
 
 
 def _plan(run: Recording) -> Plan:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets
 import traitlets
@@ -233,8 +232,7 @@ def _tick(reference: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> Non
 # the list
 
 
-@dataclass(frozen=True)
-class WaitingRun:
+class WaitingRun(NamedTuple):
     """A run that waits at a review point.
 
     Attributes:

@@ -25,7 +25,7 @@ from workbench.records.checkpoints import serializer
 from workbench.records.store import new_run_id
 from workbench.records.tape import Effect, Tape, begun, masked, read
 from workbench.runs.driver import Live, releasing
-from workbench.state import Json
+from workbench.state import Data, Json
 
 _CONFIG = ("configurable", "recursion_limit", "max_concurrency", "tags", "metadata", "run_name")
 CHECKPOINTS = "checkpoints"
@@ -178,7 +178,7 @@ class RecordedGraph:
         *,
         thread: str = "",
         context: Any = None,
-        config: Mapping[str, Any] | None = None,
+        config: Data | None = None,
         stream_mode: str | Sequence[str] = (),
     ) -> GraphRun:
         """Begin a run, and return it at once.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
@@ -10,6 +10,7 @@ from markupsafe import escape
 
 from workbench.errors import RunError, WorkbenchError
 from workbench.parts.record.questions import read_json
+from workbench.state import Data
 from workbench.views.outline import outline
 from workbench.views.render import page_html
 from workbench.widgets.by_hand import ByHand
@@ -89,7 +90,7 @@ class GraphBench(Root):
         if answer:  # an equal answer comes after an empty one
             self._act(lambda: self.run.answer_review(answer))
 
-    def _choose(self, change: Mapping[str, Any]) -> None:
+    def _choose(self, change: Data) -> None:
         if change["new"] and (self.run is None or change["new"] != self.run.run_id):
             self.show(self.agent.run(change["new"]))
 

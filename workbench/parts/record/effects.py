@@ -37,7 +37,7 @@ from workbench.parts.record.store import past_store
 from workbench.records import tape
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, Tape, divergence
-from workbench.state import Json
+from workbench.state import Data, Json
 
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
@@ -53,10 +53,10 @@ def copied(value: Any) -> Any:
     return value
 
 
-class ReadState(dict[str, Any]):
+class ReadState(Json):
     """The state as a node gets it, which notes the fields that are read, and gives copies of them."""
 
-    def __init__(self, state: Mapping[str, Any]):
+    def __init__(self, state: Data):
         super().__init__(state)
         self.fields = set[str]()
         self._copies = set[str]()
@@ -157,9 +157,7 @@ class Recorder(Tape):
         decisions = agent.store.decisions(row["run_id"])
         self.answers = {d["review_id"]: agent.load_text(d["answer"]) for d in decisions}
         # by place, `{"result": value}` or `{"state": {field: value}}`
-        self._edits: Mapping[str, Json] = {
-            at: agent.load_text(edit) for at, edit in options["results"].items()
-        }
+        self._edits = {at: agent.load_text(edit) for at, edit in options["results"].items()}
         # part of every key
         self.base = {"thread": options["thread"]}
         self._as_json = agent.as_json
@@ -171,7 +169,7 @@ class Recorder(Tape):
         self._written = set[str]()
         self._own = {id(effect) for effect in own}
         self._recorded = [*own, *recorded]
-        self._calls_in: dict[str, list[Effect]] = defaultdict(list)
+        self._calls_in = defaultdict(list)
         for effect in recorded:
             self._calls_in[effect.at.partition(":")[0]].append(effect)
         self._places: dict[tuple[str, str], str] = {}

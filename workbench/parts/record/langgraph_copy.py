@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
@@ -49,13 +49,13 @@ from pydantic import BaseModel, PydanticUserError
 
 from workbench.errors import RunError
 from workbench.parts.record.digests import digest
+from workbench.state import Data, Json
 
 Reducers = Mapping[str, Callable[[Any, Any], Any]]
 """The reducers of a state's fields, by name."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A node or a conditional edge of the original graph.
 
     Attributes:
@@ -89,8 +89,7 @@ class Final:
 _RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
 
 
-@dataclasses.dataclass(frozen=True)
-class Copier:
+class Copier(NamedTuple):
     """Copies compiled graphs, so that each node, conditional edge and tool goes through a recorder.
 
     Subgraphs that are nodes are copied too. A graph that a node calls itself belongs to that node. LangGraph's cache of
@@ -169,7 +168,7 @@ class Copier:
         compiled.step_timeout = graph.step_timeout
         return compiled
 
-    def _wrapped(self, path: str, node: Any, fields: Mapping[str, Any]) -> Any:
+    def _wrapped(self, path: str, node: Any, fields: Data) -> Any:
         if isinstance(node, Pregel):
             return self.copy(node, f"{path}.")
         if isinstance(node, ToolNode):
@@ -178,7 +177,7 @@ class Copier:
             node = _rebound(node, self.replacements)
         return self._recorded(path, node, "node", fields)
 
-    def _recorded(self, path: str, runnable: Any, kind: str, fields: Mapping[str, Any]) -> Any:
+    def _recorded(self, path: str, runnable: Any, kind: str, fields: Data) -> Any:
         original = Node(path, code_version(runnable), runnable, kind=kind, **fields)
 
         async def call(state: Any, config: Any) -> Any:
@@ -410,7 +409,7 @@ def run_context(config: Any) -> Any:
     return getattr(config["configurable"].get(CONFIG_KEY_RUNTIME), "context", None)
 
 
-def user_config(config: Any) -> dict[str, Any]:
+def user_config(config: Any) -> Json:
     """Return what the caller put into ``configurable``."""
     configurable = config["configurable"].items()
     return {
@@ -436,7 +435,7 @@ def needs_state(tool: Any) -> bool:
     return bool(injected.state or injected.store or injected.runtime)
 
 
-def with_answers(config: Any, answers: Mapping[str, Any]) -> Any:
+def with_answers(config: Any, answers: Data) -> Any:
     """Return the config of a run whose graph finds these answers, by LangGraph's ids of what was asked."""
     return {**config, "configurable": {**config["configurable"], CONFIG_KEY_RESUME_MAP: answers}}
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import ACTIONS
 from workbench.parts.record.digests import plain
-from workbench.state import Json
+from workbench.state import Data, Json
 
 _INBOX = {decision: name for name, decision in ACTIONS.items()}
 """A decision, and its name in Agent Inbox."""
@@ -170,7 +170,7 @@ class Question(NamedTuple):
         return None
 
 
-def _schema_of(args: Mapping[str, Any]) -> Json:
+def _schema_of(args: Data) -> Json:
     """Return a JSON Schema of arguments whose tool gives none: by the types of their values."""
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
     properties = {}

@@ -20,7 +20,7 @@ from workbench.records.tape import Effect
 from workbench.runs.driver import Live
 from workbench.runs.stored import StoredRun
 from workbench.runs.work import HINTS
-from workbench.state import Json
+from workbench.state import Data, Json
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +54,7 @@ class GraphRun(StoredRun):
     # how it stands
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Json:
         """Return the state at its end, or where it stands; nothing where it has not ended and its graph is not here."""
         if result := self.row["result"]:
             return self.agent.load_text(result["state"])
@@ -101,7 +101,7 @@ class GraphRun(StoredRun):
         """Return its first question as the request of a review point; None while it asks nothing."""
         return next((question.request for question in self.questions), None)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the whole run as one JSON document: as every run, and its graph, its effects and its state."""
         row = self.row
         own = {"graph": row["graph"], "thread": row["session_id"], "state": plain(self.state)}
@@ -209,9 +209,9 @@ class GraphRun(StoredRun):
         self,
         at: str = "",
         *,
-        state: Mapping[str, Any] | None = None,
+        state: Data | None = None,
         result: Any = UNCHANGED,
-        answers: Mapping[str, Any] | Sequence[Any] | Any = None,
+        answers: Data | Sequence[Any] | Any = None,
         input: Any = None,
         wait: bool = True,
     ) -> GraphRun:
@@ -242,7 +242,7 @@ class GraphRun(StoredRun):
             self._check_fields(places[at], state)
         return self._derive("fork", {at: edit} if at else {}, answers, input, wait=wait)
 
-    def _check_fields(self, effect: Effect, state: Mapping[str, Any]) -> None:
+    def _check_fields(self, effect: Effect, state: Data) -> None:
         """Refuse fields that the state before an effect does not have: nothing would read them."""
         if effect.kind not in ("node", "edge"):
             raise RunError(

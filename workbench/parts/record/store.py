@@ -20,6 +20,7 @@ from workbench.errors import RunError
 from workbench.extensions import Service
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables
 from workbench.records.tape import Effect
+from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.parts.record.effects import Place
@@ -99,7 +100,7 @@ class GraphRuns(Service):
 
     def __init__(self, wb: Any):
         super().__init__(wb)
-        self.agents: dict[str, Any] = {}
+        self.agents: Json = {}
 
     @cached_property
     def store(self) -> SqliteStore:

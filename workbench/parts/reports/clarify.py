@@ -19,7 +19,6 @@ from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, r
 from workbench.graphs.roles import NONE, ModelForm, ask_model, card, model_plans
 from workbench.language.answer import name_left_open
 from workbench.ports import Bases, Context
-from workbench.settings import Settings
 from workbench.state import Clarification, ConversationState, Json, Question
 from workbench.text import detect_language
 from workbench.views.labels import Labels
@@ -77,7 +76,10 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     if "clarifications" not in state:
         return {}
     questions = state["clarifications"]
-    if not must_ask(questions, state.get("review", []), runtime.context.settings):
+    settings = runtime.context.settings
+    must = settings.stop_on_clarification and any(question["must"] for question in questions)
+    wanted = must or "clarify" in state.get("review", []) or not settings.allow_unclarified_plan
+    if not (questions and wanted):
         return _resume(state, runtime, questions, state["query"])
     ids = [question["question_id"] for question in questions]
 
@@ -107,16 +109,6 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
         return {**change, **_resume(state, runtime, [], edits["query"])}
     answers = {ids[0]: decision["message"]} | edits.get("answers", {})
     return {**change, **_resume(state, runtime, answered(questions, answers), state["query"])}
-
-
-def must_ask(
-    questions: Sequence[Clarification], review: Sequence[str], settings: Settings
-) -> bool:
-    """Return whether a run stops for a person: they want to be asked, or it must not continue without an answer."""
-    must = settings.stop_on_clarification and any(question["must"] for question in questions)
-    return bool(questions) and (
-        "clarify" in review or must or not settings.allow_unclarified_plan
-    )
 
 
 def _resume(

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -45,8 +44,7 @@ class ReportSettings(BaseModel, use_attribute_docstrings=True):
 PARTS = ("abstract", "introduction", "conclusion", "glossary", "appendix")
 
 
-@dataclass(frozen=True)
-class ReportType:
+class ReportType(NamedTuple):
     """A kind of report.
 
     Attributes:

@@ -21,7 +21,6 @@ from workbench.parts.serve import spans
 from workbench.records.figures import own
 from workbench.runs.stored import Recording, snapshot
 from workbench.settings import ROLES
-from workbench.state import Json
 
 _OTHER_LABEL = "other"
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
@@ -37,11 +36,11 @@ class Metrics:
         from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
 
         registry = CollectorRegistry()
-        self._counters: Json = {
+        self._counters = {
             name: Counter(f"workbench_{name}", description, labels, registry=registry)
             for name, (description, labels) in _TABLE["counters"].items()
         }
-        self._seconds: Json = {
+        self._seconds = {
             name: Histogram(
                 f"workbench_{name}_seconds",
                 description,
@@ -131,7 +130,7 @@ class Observers(Service):
         if counters:
             self._observe["metrics"] = lambda run: counters.count(run, tools)
         if settings.spans:
-            self._observe["spans"] = spans.send_run
+            self._observe["spans"] = spans.send
 
     def ended(self, run: Recording) -> None:
         """Observe a run that has ended, in a thread of its own."""

@@ -125,14 +125,17 @@ def _steps(records: Sequence[Data]) -> Iterator[Span]:
             yield _span(f"execute_tool {record['tool']}", record, attributes)
 
 
-def send(spans: Sequence[Span]) -> None:
-    """Send the spans over OTLP."""
+def send(run: Recording) -> None:
+    """Send the spans of a run over OTLP, unless it is incognito."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.trace import Status, StatusCode, set_span_in_context
 
+    if run.options.get("incognito"):
+        return
+    spans = run_spans(run)
     provider = TracerProvider(
         resource=Resource.create({"service.name": "workbench"}), shutdown_on_exit=False
     )
@@ -151,12 +154,6 @@ def send(spans: Sequence[Span]) -> None:
     for otel_span, span in reversed(list(zip(started, spans, strict=True))):
         otel_span.end(end_time=span.end)
     provider.shutdown()
-
-
-def send_run(run: Recording) -> None:
-    """Send the spans of a run, unless it is incognito."""
-    if not run.options.get("incognito"):
-        send(run_spans(run))
 
 
 def _ns(timestamp: str) -> int:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -47,18 +47,12 @@ _JOBS = {
 _RELATIONS = {"directors": "directed_by", "writers": "written_by", "cast": "acted_in"}
 
 
-class Credit(NamedTuple):
-    """A person of a film; ``number`` is TMDB's id, 0 where it is missing."""
-
-    number: int
-    name: str
-
-
 @dataclass(frozen=True)
 class Record:
-    """A film or a person: ``kind`` is ``movie`` or ``person``, ``number`` the id, ``credits`` go by their relation.
+    """A film or a person: ``kind`` is ``movie`` or ``person``, ``number`` the id.
 
-    The first of ``names`` is shown. A hit of a search has no text and no credits.
+    ``credits`` are names by their relation, each with TMDB's id of the person, 0 where it is missing. The first of
+    ``names`` is shown. A hit of a search has no text and no credits.
     """
 
     kind: str
@@ -66,7 +60,7 @@ class Record:
     names: tuple[str, ...]
     fields: Data
     text: str = ""
-    credits: Mapping[str, Sequence[Credit]] = field(default_factory=dict)
+    credits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def year(self) -> int | None:
@@ -132,7 +126,7 @@ def film(answer: Data, language: str) -> Record | None:
     names = _texts([answer.get("title"), answer.get("original_title")])
     if not tmdb_id or not names:
         return None
-    people: dict[str, dict[str, Credit]] = {role: {} for role in _RELATIONS}
+    people: dict[str, dict[str, int]] = {role: {} for role in _RELATIONS}
     cast = [("cast", item) for item in items(answer.get("credits"), "cast")]
     crew = [
         (_JOBS.get(text(item.get("job")), ""), item)
@@ -141,7 +135,7 @@ def film(answer: Data, language: str) -> Record | None:
     for role, item in [*cast, *crew]:
         name = text(item.get("name"))
         if role and name and len(people[role]) < _LIMIT:
-            people[role].setdefault(name, Credit(number(item.get("id")), name))
+            people[role].setdefault(name, number(item.get("id")))
     fields = {
         "year": _year(answer),
         **{role: list(credits) for role, credits in people.items()},
@@ -162,7 +156,7 @@ def film(answer: Data, language: str) -> Record | None:
         _texts([*names, *(item.get("title") for item in titled)]),
         {name: value for name, value in fields.items() if value},
         text(answer.get("overview"), _LONG),
-        {relation: list(people[role].values()) for role, relation in _RELATIONS.items()},
+        {relation: people[role] for role, relation in _RELATIONS.items()},
     )
 
 
@@ -234,13 +228,9 @@ def as_enriched(records: Iterable[Record], language: str) -> Enriched:
         kind = "Film" if record.kind == "movie" else "Person"
         entities.setdefault(record.place, _entity(record.place, kind, record.names, record.place))
         for relation, credits in record.credits.items():
-            for credit in credits:
-                person_id = (
-                    f"tmdb:person/{credit.number}"
-                    if credit.number
-                    else f"person:{name_key(credit.name)}"
-                )
-                entities.setdefault(person_id, _entity(person_id, "Person", [credit.name]))
+            for name, tmdb_id in credits.items():
+                person_id = f"tmdb:person/{tmdb_id}" if tmdb_id else f"person:{name_key(name)}"
+                entities.setdefault(person_id, _entity(person_id, "Person", [name]))
                 ends = (record.place, person_id)
                 source, target = ends[::-1] if relation == "acted_in" else ends
                 key = f"{source}|{relation}|{target}"
