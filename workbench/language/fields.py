@@ -146,7 +146,9 @@ class FieldsWriter:
             return self._sides(about)
         if question["intent"] == "recommend":
             return ""
-        if question["aggregate"] and not question["words"]:
+        if question["aggregate"] == "count":
+            self.not_applied.extend(question["words"])
+        if question["aggregate"] == "count" or (question["aggregate"] and not question["words"]):
             return self._aggregate()
         if question["words"]:
             return self._words_left()
@@ -360,12 +362,14 @@ class FieldsWriter:
     def _aggregate(self) -> str:
         """Write the sum or the mean of a field over all documents of the corpus that hold for the conditions."""
         [name] = self.question["fields"]
-        counts = [
-            (read[0], count)
+        counted = [
+            pair
             for base in self.bases
-            for text, count in base.select(self.question["conditions"], count=name)
-            if (read := amount(text))
+            for pair in base.select(self.question["conditions"], count=name)
         ]
+        if self.question["aggregate"] == "count":
+            return self._by_value(name, counted)
+        counts = [(read[0], count) for text, count in counted if (read := amount(text))]
         having = sum(count for _, count in counts)
         if not having:
             return ""
@@ -379,6 +383,23 @@ class FieldsWriter:
         return self.say(
             f"{english} {field} of {documents}: {value}.",
             f"{documents}的{chinese}{field}：{value}。",
+        )
+
+    def _by_value(self, name: str, counted: Sequence[tuple[str, int]]) -> str:
+        """Write how many documents have each value of a field: dates in their order, else the most frequent first."""
+        if not counted:
+            return ""
+        field = self.schema[name]
+        shown_here = sorted(counted, key=lambda pair: (-pair[1], pair[0]))[:MOST_LISTED]
+        if field["type"] == "date":
+            shown_here.sort()
+        texts = [f"{self._value_text(field, value)} ({count:,})" for value, count in shown_here]
+        if more := len(counted) - len(shown_here):
+            texts.append(self.say(f"{more:,} more values", f"另外 {more:,} 个值"))
+        documents = f"{self.counted(len(self.selected))}{self.inside()}"
+        return self.say(
+            f"{documents} by {self.shown(name)}: {self.joined(texts)}.",
+            f"{documents}，按{self.shown(name)}：{self.joined(texts)}。",
         )
 
     def _count(self) -> str:

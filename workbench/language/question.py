@@ -191,7 +191,7 @@ class _Reader:
         limit = None if limit == 1 else limit
         aggregate, aggregated = self._aggregate()
         count = not aggregate and self._count()
-        sort, superlative = self._sort(numbers)
+        sort, superlative = self._sort(numbers) if aggregate != "count" else (None, False)
         self.wishes = bool(self.find("intent.recommend"))
         flags = [called for called in self.called if self._is_flag(called)]
         self._read_negations([*self.values, *self.names, *self.dates, *numbers, *flags])
@@ -630,7 +630,34 @@ class _Reader:
             if match and len(numbers) == 1 and not (listed or any(map(self.find, orders))):
                 self.used += [match.span(), at(numbers[0])]
                 return name, [numbers[0].field["name"]]
-        return "", []
+        grouping = self._grouping()
+        return ("count", [grouping]) if grouping else ("", [])
+
+    def _grouping(self) -> str:
+        """Return the field by whose values documents are counted: "papers per venue", "who has most papers"."""
+        groups = [c for c in self.called if c.field["type"] in ("category", "name", "date")]
+        marks = pattern("aggregate.each").finditer(self.plain)
+        if not self.find("count.how_many"):  # "papers by year" asks for an order
+            marks = (mark for mark in marks if not mark[0].startswith("by"))
+        each = next((m for m in marks if any(0 <= c.start - m.end() <= 2 for c in groups)), None)
+        most = self.find("aggregate.most") if self.find("answers.subject") else None
+        values = pattern("aggregate.values")
+        if each:
+            groups = [called for called in groups if 0 <= called.start - each.end() <= 2]
+        elif most:  # "the most papers", 论文最多
+            zh = bool(CJK.search(most[0]))
+            gaps = [most.start() - e if zh else s - most.end() for s, e in self.heads]
+            groups = groups if any(0 <= gap <= REACH for gap in gaps) else []
+        else:  # "list all labels"
+            groups = [
+                c
+                for c in groups
+                if values.fullmatch(f"{self.plain[: c.start]}_{self.plain[c.end :]}")
+            ]
+        field = _only([called.field for called in groups])
+        if field:  # else nothing is accounted for
+            self.used += [at(groups[0]), *(match.span() for match in (each, most) if match)]
+        return field["name"] if field else ""
 
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
         """Return the order that is asked for, and whether a superlative asks for a single document."""
