@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from cmath import rect
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import atan2, degrees, tau
+from math import atan2, degrees
 from typing import Any
 
 from markupsafe import Markup
@@ -67,39 +66,38 @@ class Around:
         )
 
     def places(self) -> dict[str, complex]:
-        """Return the place of each entity, as x + y i.
+        """Return the place of each entity: x from -1 to 1, and its row times i.
 
-        The documents of the answer are in a round, left and right where they are two. What several of them are
-        related to is between them, what only one has is on its outer side, and everything else is below.
+        The documents of the answer are a column. To the right of each is what only it is related to, to the left what
+        several of them are, and everything else is below. In a crowd what is not of the answer takes less of a row.
         """
         hubs = [i for i in self.seeds if self.entities[i]["doc_id"]] or [*self.seeds]
-        turns = {hub: tau * n / len(hubs) for n, hub in enumerate(hubs)}
-        places = {hub: -rect(len(hubs) > 1, turn) for hub, turn in turns.items()}
         pairs = {*map(ends, self.relations)}
         groups = defaultdict[tuple[str, ...], list[str]](list)
         for i in self.entities:
-            if i not in turns:
-                of = tuple(hub for hub in hubs if frozenset((hub, i)) in pairs)
-                groups[of].append(i)
+            if i not in hubs:
+                groups[tuple(hub for hub in hubs if frozenset((hub, i)) in pairs)].append(i)
+        least = 0.3 if len(self.entities) > _CROWD else 1
+        places = dict[str, complex]()
+        row = 0.0
+        for of in [*((hub,) for hub in hubs), ()]:
+            first = row
+            for i in groups.pop(of, ()):
+                places[i] = complex(len(of), row)
+                row += 1 if i in self.seeds else least
+            row = max(row, first + 1)
+            places |= {hub: complex(0, (first + row - 1) / 2) for hub in of}
         for of, members in groups.items():
-            count = len(members)
+            middle = sum(places[hub].imag for hub in of) / len(of)
             for n, i in enumerate(members):
-                share = (n + 0.5) / count - 0.5
-                middle = sum(places[hub] for hub in of) / max(len(of), 1)
-                if not of:
-                    places[i] = complex(n % 12 / 2.75 - 2, 1.7 + n // 12 / 6)
-                elif len(of) > 1:
-                    places[i] = middle + 1j * share * min(2, count / 2)
-                else:
-                    turn = turns[of[0]] + share * min(tau, 1.25 * tau / len(hubs))
-                    places[i] = middle - rect(1.1, turn)
+                places[i] = complex(-1, middle + least * n)
         return places
 
 
 # the drawing
 
-_WIDTH, _UNIT = 770, 180
-"""Pixels: the width, and at most how far from the middle documents are, upwards and downwards."""
+_WIDTH, _ROW = 770, 36
+"""Pixels: the width, and from a row to the next one."""
 MENTION = "Name"
 """The type of what a text only names."""
 _INKS = {"Person": "person", MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}
@@ -156,9 +154,15 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
         ink = "run" if entity["doc_id"] else _INKS.get(entity["type"], "idle")
         kind = word("type", entity["type"])
         inks.setdefault(f"{ink}-fill", {})[kind] = None
-        place = {"place": places[i], "seed": of_it if i in graph.seeds else "", "kind": ink}
         entry = draw(
-            "svg.entity", entity=entity, name=names[i], word=kind, dot=i in dots, **place
+            "svg.entity",
+            entity=entity,
+            name=names[i],
+            word=kind,
+            dot=i in dots,
+            place=places[i],
+            seed=of_it if i in graph.seeds else "",
+            kind=ink,
         )
         if i in dots:  # behind the names
             lines.append(entry)
@@ -201,14 +205,11 @@ def _apart(
 ) -> dict[str, Patch]:
     """Return the patch of each entity, with its name in it, moved down until it lies on no other; dots stay."""
     apart: dict[str, Patch] = {}
-    reach = max((abs(place.real) for place in places.values()), default=0) or 1
-    top = min((place.imag for place in places.values()), default=0)
-    unit = min(_UNIT, 60 + 4 * len(places))
     for entity_id, place in sorted(places.items(), key=lambda item: item[1].imag):
         wide = 0 if entity_id in dots else width(names[entity_id], 13) + 22
-        x = _WIDTH / 2 + place.real / reach * (_WIDTH / 2 - 70)
+        x = _WIDTH / 2 + place.real * (_WIDTH / 2 - 70)
         x = min(max(x, wide / 2), _WIDTH - wide / 2)
-        patch = Patch(round(x), round(24 + (place.imag - top) * unit), wide, _HIGH)
+        patch = Patch(round(x), round(24 + place.imag * _ROW), wide, _HIGH)
         while wide and (obstacle := next(filter(patch.meets, apart.values()), None)):
             patch = patch._replace(y=obstacle.y + _HIGH)
         apart[entity_id] = patch

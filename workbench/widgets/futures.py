@@ -140,7 +140,6 @@ class Futures:
         expanded = self._expanded[run.run_id]
         if event.kind in ("nearby", "neighbours"):
             expanded ^= {event.key}
-            expanded -= {""} if event.key else set()
             self._show_knowledge(run)
         if event.key:
             self._show_detail(run, event.key)

@@ -110,10 +110,14 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
     for name in ("section", "part"):
         if name in row:
             cells[name] = labels(f"mem_{row[name]}")
-    cells["content"] = one_line(cells.get("content", cells.get("text")))
-    cells |= {"from": source(row, labels), "who": author(cells.get("author", ""), labels)}
-    cells |= {"since": day(cells.get("created_at", "")), "until": day(cells.get("ended_at", ""))}
-    cells["why"] = cells.get("ended_why") or cells.get("why", "")
+    cells |= {
+        "content": one_line(cells.get("content", cells.get("text"))),
+        "from": source(row, labels),
+        "who": author(cells.get("author", ""), labels),
+        "since": day(cells.get("created_at", "")),
+        "until": day(cells.get("ended_at", "")),
+        "why": cells.get("ended_why") or cells.get("why", ""),
+    }
     if "kept" in row and row["why"]:
         cells["why"] = labels(f"mem_why_{row['why']}")
     if "similarity" in row:

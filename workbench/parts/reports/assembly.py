@@ -5,6 +5,7 @@ appendix that says how far it can be trusted.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import count
 from operator import itemgetter
@@ -223,15 +224,21 @@ class _Assembly:
         return self.labels("part_found", sections=self.labels("comma").join(texts))
 
     def _sources(self) -> str:
-        """Return the span of dates of what was found, and what the sections draw on."""
+        """Return the span of dates of what was found, its most frequent categories, and how much is cited and holds."""
         texts = []
-        for name in self.fields.typed:
-            years = {v for d in self.fields.holding for v in self.fields.value_texts(d, name)}
-            if self.fields.schema[name]["type"] == "date" and len(years) > 1:
-                first, last = escaped(min(years)), escaped(max(years))
-                texts.append(
-                    self.labels("part_span", name=self.fields.shown(name), first=first, last=last)
-                )
+        for name in self.fields.typed if self.reading["conditions"] else ():
+            values = Counter(
+                escaped(v) for d in self.fields.holding for v in self.fields.value_texts(d, name)
+            )
+            kind = self.fields.schema[name]["type"]
+            shown = self.fields.shown(name)
+            if kind == "date" and len(values) > 1:
+                span = {"first": min(values), "last": max(values)}
+                texts.append(self.labels("part_span", name=shown, **span))
+            elif kind == "category" and len(values) > 1:
+                most = (f"{value} ({count})" for value, count in values.most_common(3))
+                values_text = self.labels("comma").join(most)
+                texts.append(self.labels("part_most", name=shown, values=values_text))
         bases = self.labels("comma").join(escaped(base.name) for base in self.bases)
         texts.append(self.labels("part_sources", bases=bases, n=len(self.numbers)))
         check = consistency_texts(self.state["report"].get("consistency", {}), self.labels)
