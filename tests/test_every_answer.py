@@ -46,9 +46,8 @@ def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
 
 
 def step(step_id: str, query: str, *depends_on: str, tool: str = "found", **more: Any) -> PlanStep:
-    return PlanStep(
-        step_id=step_id, objective="", tool=tool, tool_input={"query": query}, depends_on=list(depends_on), **more
-    )
+    given = {"tool_input": {"query": query}, "depends_on": list(depends_on), **more}
+    return PlanStep(step_id=step_id, objective="", tool=tool, **given)
 
 
 def new_step(draw: Any, plan: Plan) -> dict[str, Any]:
@@ -115,7 +114,11 @@ def invalid(run: Run) -> list[tuple[Any, str]]:
 
     place = len(plan.steps) if point != "reflect" else 0
     at = f"{start}.args.{field}[{place}]" if point == "reflect" else f"{start}.args.plan.steps[{place}]"
+    nowhere = step("new", "x", tool="naive_search", tool_input={"query": "x", "kb_prefix": "nowhere"})
+    cones = step("new", "x", tool="discover", tool_input={"conditions": [{"field": "cones", "value": 1}]})
     found: list[tuple[Any, str]] = [
+        (edit(point, **{field: steps(nowhere)}), f"{at}.tool_input: new: Unknown knowledge base 'nowhere'"),
+        (edit(point, **{field: steps(cones)}), "new: The documents have no field 'cones'"),
         (None, "$: an answer is"),
         ({}, "$: an answer is"),
         ("approve", "this is a str"),

@@ -312,9 +312,7 @@ def test_what_is_seen_decides_what_is_proposed(name) -> None:
     assert reflection["should_continue"] == (stop is None) and reflection["max_iterations"] == 3
 
 
-def plan_for(
-    shelf: Any, question: str, kb: tuple[str, ...] = ("film",), worker: str = "", tools: Any = None, **settings: Any
-) -> Plan:
+def plan_for(shelf: Any, question: str, kb: Any = ("film",), worker="", tools: Any = None, **settings: Any) -> Plan:
     tools = ToolRegistry() if tools is None else tools
     decision, prefixes = decide(question, list(kb), worker, shelf)
     made = RulePlanner(Settings.load(**settings))

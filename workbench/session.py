@@ -243,11 +243,9 @@ class Workbench(Extended):
                 )
         if kb:
             self._handlers = _with({kb: bundle["handler"]}, self._handlers)
-            (
-                self._unsearched.discard
-                if retrieve or kb not in self._handlers
-                else self._unsearched.add
-            )(kb)
+            self._unsearched.discard(kb)
+            if kb in self._handlers and not retrieve:
+                self._unsearched.add(kb)
             return given[0]
         self._parts = _with(bundle, self._parts)
         self.knowledge.reranker = self._parts.get("reranker")
@@ -451,8 +449,7 @@ class Workbench(Extended):
         if replay := getattr(run, "replay", None):  # runs of recorded graphs know how
             again = replay()
             return again
-        fork = lambda **edits: snapshot(run.fork(**edits))  # noqa: E731, read once
-        return self.run(replayed(snapshot(run), fork).run_id)
+        return self.run(replayed(snapshot(run), run.fork).run_id)
 
     def export(self, run_id: str, path: str | Path) -> Path:
         """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.

@@ -34,8 +34,8 @@ ROLES = (
     *("memory", "summarizer", "agent"),
 )
 """What a chat model may do. Each has a deterministic default."""
-RULES = "rules"
-"""The model of a role that keeps its deterministic default."""
+RULES, BY_MODEL = "rules", "llm"
+"""Who does the task of a role: its deterministic default, or a model."""
 _MODELS = ("chat_model", "embedding_model")
 _EMBEDS = ("embed_documents", "embed_query")
 _SECOND_NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))

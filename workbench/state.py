@@ -218,21 +218,29 @@ class ExtractedEntities(TypedDict):
     high_level: list[str]
 
 
-class RouteDecision(TypedDict):
+RouteMethod = Literal["heuristic", "llm", "override", "default"]
+
+
+class QuestionRead(TypedDict):
+    """The part of a route decision that depends on nothing but the question and the knowledge bases."""
+
+    query_intent: QueryIntent
+    media_type_hint: str
+    filters: list[Condition]
+    extracted_entities: ExtractedEntities
+    question: NotRequired[Question]
+
+
+class RouteDecision(QuestionRead):
     """Where a message goes and what it wants."""
 
     requested_kb_prefix: str
     routed_kb_prefix: str
     kb_prefix: str
     confidence: float
-    method: Literal["heuristic", "llm", "override", "default"]
+    method: RouteMethod
     reason: str
     worker_name: str
-    query_intent: QueryIntent
-    media_type_hint: str
-    filters: list[Condition]
-    extracted_entities: ExtractedEntities
-    question: NotRequired[Question]
 
 
 class SubStep(TypedDict):

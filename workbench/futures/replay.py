@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from workbench.errors import Divergence, RunError
 from workbench.records.tape import begun, canonical, differences
-from workbench.runs.stored import Recording
+from workbench.runs.stored import Recording, snapshot
 from workbench.state import Json
 
 
@@ -19,7 +19,7 @@ def replayed(run: Recording, fork: Callable[..., Recording]) -> Recording:
         )
     if not begun(run.tape()):
         raise RunError(f"Run {run.run_id} has no tape: it was pruned.")
-    again = fork(mode="replay", mismatch="stop", rest="rules")
+    again = snapshot(fork(mode="replay", mismatch="stop", rest="rules"))
     if again.status != "done":
         divergences = [effect.value for effect in again.tape() if effect.kind == "divergence"]
         if divergences:

@@ -26,7 +26,7 @@ from workbench.language.followup import standalone
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context
 from workbench.records.figures import retrieval_seconds
-from workbench.records.tape import RULES
+from workbench.settings import RULES
 from workbench.state import ConversationState, Data, Json, RouteDecision
 
 # --- The last node: store the answer and the result, each under a key of the run ---

@@ -17,8 +17,7 @@ from workbench.graphs.needs import read_needs
 from workbench.graphs.route import AGENT_TOOLS, workers_by_base
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
 from workbench.ports import Bases, KnowledgeBase, Tools
-from workbench.records.tape import RULES
-from workbench.settings import Settings
+from workbench.settings import RULES, Settings
 from workbench.state import Json, QueryIntent, RouteDecision
 from workbench.text import detect_language, fold
 from workbench.tools.registry import BUILT_IN

@@ -49,7 +49,7 @@ from workbench.plans import (
 )
 from workbench.ports import Bases, Context, Tool, Tools
 from workbench.records.proposals import last_needs
-from workbench.records.tape import RULES
+from workbench.settings import BY_MODEL, RULES
 from workbench.state import Data, Decision, Json, Records, RetrievalState, RouteDecision
 from workbench.tools.langchain import model_input
 from workbench.tools.registry import check, require
@@ -119,7 +119,7 @@ async def _make_plan(
         return plan
     metadata = {
         **plan.metadata,
-        "instead_of": "agent" if is_driven(state) else "llm",
+        "instead_of": "agent" if is_driven(state) else BY_MODEL,
         "refused": refused,
     }
     return plan.model_copy(update={"metadata": metadata})
@@ -276,7 +276,7 @@ async def planned_by_model(
     if reply.form is None:
         return None, reply.refused
     answer = "repaired" if reply.mended else "first"
-    metadata = {"planner": "llm", "answer": answer, "refused": reply.refused, "route": route}
+    metadata = {"planner": BY_MODEL, "answer": answer, "refused": reply.refused, "route": route}
     return _plan(reply.form, query, route, context).model_copy(
         update={"metadata": metadata}
     ), reply.refused

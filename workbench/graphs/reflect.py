@@ -64,7 +64,7 @@ from workbench.plans import (
 )
 from workbench.ports import Bases, Context, KnowledgeBase, call_reflector
 from workbench.records.proposals import MET, last_needs
-from workbench.records.tape import BY_MODEL, RULES
+from workbench.settings import BY_MODEL, RULES
 from workbench.state import (
     Data,
     Evidence,

@@ -21,7 +21,7 @@ from workbench.graphs.execute import skip, unended
 from workbench.graphs.memory import with_preferences
 from workbench.graphs.needs import thresholds
 from workbench.graphs.plan import SEARCH
-from workbench.graphs.roles import model_plans
+from workbench.graphs.roles import base_problems, model_plans
 from workbench.graphs.route import is_driven, read_question
 from workbench.knowledge.dated import dated_bases
 from workbench.plans import Plan, PlanStep, fresh_id, problem
@@ -164,16 +164,17 @@ def ask_about_plan(
     **proposal: Any,
 ) -> tuple[str, Json]:
     """Ask about the plan, or about its steps that have not started; return the answer's action and what it changes."""
+    context = runtime.context
     plan = Plan.load(state["plan"])
     records = state.get("records", [])
 
     def edited(edits: BaseModel) -> None:
         new = getattr(edits, "plan", None)
         if new is not None:
-            problems = [
-                *check(new, runtime.context.tools),
-                *_rewritten_history(plan, new, records),
+            problems = check(new, context.tools) or [
+                *base_problems(new, context, state["kb_prefix"])
             ]
+            problems += _rewritten_history(plan, new, records)
             _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
 
     decision = _ask(
@@ -187,7 +188,7 @@ def ask_about_plan(
     if edits.get("plan"):
         new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
         change |= _need_verdicts(plan, new, state)
-        runtime.context.runs.save_plan(
+        context.runs.save_plan(
             state["run_id"], new.dump(), decision["who"], decision["note"] or "edited"
         )
         change["plan"] = new.dump()
@@ -222,6 +223,7 @@ async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> Js
 
 
 def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
+    context = runtime.context
     reflection = state["reflections"][-1]
     if "reflect" not in state.get("review", []):
         return follow(
@@ -231,9 +233,18 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     def edited(edits: BaseModel) -> None:
         plan = Plan.load(state["plan"])
         steps = getattr(edits, "next_steps", None) or []
-        problems = check(plan.adding(*steps), runtime.context.tools)
+        problems = check(plan.adding(*steps), context.tools)
+        problems = problems or [*base_problems(Plan(steps=steps), context, state["kb_prefix"])]
         _refuse_steps(("next_steps",), [step.step_id for step in steps], problems)
-        _refuse_unknown("activate", edits, list(plan.by_id()), "is not in the plan")
+        known = plan.by_id()
+        refuse(
+            (
+                (*ARGS, "activate", place),
+                f"{name!r} is not in the plan. Known: {', '.join(known)}.",
+            )
+            for place, name in enumerate(getattr(edits, "activate", None) or [])
+            if name not in known
+        )
 
     decision = _ask("reflect", state, runtime, dict(reflection), reflection["reasoning"], edited)
     action = decision["action"]
@@ -462,16 +473,6 @@ def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
     ]
     if errors:
         raise ValidationError.from_exception_data("answer", errors)
-
-
-def _refuse_unknown(field: str, edits: BaseModel, known_names: Sequence[str], why: str) -> None:
-    names = enumerate(getattr(edits, field, None) or [])
-    text = f"{why}. Known: {', '.join(known_names) or 'none'}."
-    refuse(
-        ((*ARGS, field, place), f"{name!r} {text}")
-        for place, name in names
-        if name not in known_names
-    )
 
 
 def _refuse_steps(

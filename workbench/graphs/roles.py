@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from workbench.errors import KnowledgeError, ModelError
+from workbench.errors import ModelError, UnfitCondition, UnknownKnowledge
 from workbench.models.chat import (
     Limits,
     filled_in,
@@ -25,13 +25,12 @@ from workbench.models.chat import (
     token_usage,
 )
 from workbench.models.wire import tell
-from workbench.plans import ENDED_WELL, Plan, format_condition, last_records
-from workbench.ports import Context, KnowledgeBase, Tool, Tools
+from workbench.plans import ENDED_WELL, Plan, format_condition, last_records, problem
+from workbench.ports import Bases, Context, KnowledgeBase, Tool, Tools
 from workbench.records.figures import ResultsByStep
 from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
-from workbench.records.tape import RULES
-from workbench.settings import Settings
+from workbench.settings import BY_MODEL, RULES, Settings
 from workbench.state import Condition, Data, Evidence, Json, Message, Records, RetrievalResult
 from workbench.text import clean, detect_language
 from workbench.views.labels import Labels
@@ -50,7 +49,7 @@ NONE = "—"
 def rules_bind(plan: Data | None, settings: Settings) -> bool:
     """Check whether conditions that the rules read in the question bind: not where a model made the plan."""
     planner = (plan.get("metadata") or {}).get("planner") if plan else ""
-    return settings.bounds == "strict" and planner != "llm"
+    return settings.bounds == "strict" and planner != BY_MODEL
 
 
 def model_plans(context: Context) -> bool:
@@ -344,20 +343,19 @@ def offered(tools: Tools, bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
     return {name: tools[name] for name in names}
 
 
-def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[str]:
+def condition_faults(tool_input: Data, bases: Bases) -> list[str]:
     """Return what is wrong with conditions and order: fields that no base has, and values that do not fit theirs."""
-    bases = list(bases)
-    base_fields = list(
-        dict.fromkeys(field["name"] for base in bases for field in base.about()["fields"])
+    base_fields = dict.fromkeys(
+        field["name"] for base in bases for field in base.about()["fields"]
     )
     conditions = tool_input.get("conditions") or []
     sort = tool_input.get("sort")
     field_names = [each.get("field") for each in [*conditions, sort] if isinstance(each, dict)]
     field_names += [tool_input["count_by"]] if tool_input.get("count_by") else []
-    unknown = [str(name) for name in field_names if name not in base_fields]
     faults = [
         f"The documents have no field {name!r}. Fields: {', '.join(base_fields) or 'none'}."
-        for name in unknown
+        for name in field_names
+        if name not in [*base_fields, "table"]
     ]
     try:
         for base in [] if faults or not conditions else bases:
@@ -367,9 +365,23 @@ def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[s
                     for c in conditions
                 ]
             )
-    except KnowledgeError as error:
+    except UnfitCondition as error:
         faults.append(str(error))
     return faults
+
+
+def base_problems(plan: Plan, context: Context, kb: str) -> Iterator[Json]:
+    """Yield a problem for each base that is not there, and each condition that does not fit; ``kb`` is the run's."""
+    for step in plan.steps:
+        if step.references() or not hasattr(context.tools[step.tool].input_schema, "restricts"):
+            continue  # what it takes from another step is seen when that has run
+        try:
+            bases = context.bases([step.tool_input.get("kb_prefix") or kb])
+            faults = condition_faults(step.tool_input, bases)
+        except UnknownKnowledge as unknown:
+            faults = [str(unknown)]
+        for fault in faults:
+            yield problem(step.step_id, "tool_input", f"{step.step_id}: {fault}", "")
 
 
 def card(bases: Iterable[KnowledgeBase]) -> str:

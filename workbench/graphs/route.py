@@ -19,15 +19,7 @@ from workbench.graphs.roles import ModelForm, ask_model, card, history_text, rea
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, call_router
-from workbench.state import (
-    Condition,
-    Data,
-    ExtractedEntities,
-    Json,
-    QueryIntent,
-    Question,
-    RouteDecision,
-)
+from workbench.state import Data, Json, QuestionRead, RouteDecision, RouteMethod
 from workbench.text import terms
 
 if TYPE_CHECKING:
@@ -253,7 +245,7 @@ class Choice(NamedTuple):
     """The chosen knowledge bases; how, how surely and why they were chosen."""
 
     prefixes: list[str]
-    method: Literal["heuristic", "llm", "override", "default"]
+    method: RouteMethod
     confidence: float
     reason: str
 
@@ -312,10 +304,10 @@ def _route(
     return Route(decision, choice.prefixes)
 
 
-def read_question(question: str, bases: Bases, today: str = "") -> Understood:
+def read_question(question: str, bases: Bases, today: str = "") -> QuestionRead:
     """Return what a route decision says of the question itself, read over these knowledge bases."""
     reading = read(question, [] if is_small_talk(question) else bases, today)
-    return Understood(
+    return QuestionRead(
         query_intent=reading["intent"],
         media_type_hint="",
         filters=reading["conditions"],
@@ -325,16 +317,6 @@ def read_question(question: str, bases: Bases, today: str = "") -> Understood:
         },
         question=reading,
     )
-
-
-class Understood(TypedDict):
-    """The part of a route decision that depends on nothing but the question and the knowledge bases."""
-
-    query_intent: QueryIntent
-    media_type_hint: str
-    filters: list[Condition]
-    extracted_entities: ExtractedEntities
-    question: Question
 
 
 def _with_worker(route: Route, worker_name: str) -> Route:

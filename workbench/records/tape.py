@@ -102,8 +102,6 @@ def comparable(value: Any) -> Any:
 
 
 Mode = Literal["live", "fork", "replay"]
-RULES, BY_MODEL = "rules", "llm"
-"""The names of the planner that follows rules and of the one that asks a model."""
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from workbench.ports import (
 )
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
-from workbench.records.tape import RULES, Effect, Tape, begun, read
-from workbench.settings import ROLES, Settings, merge_settings
+from workbench.records.tape import Effect, Tape, begun, read
+from workbench.settings import ROLES, RULES, Settings, merge_settings
 from workbench.state import Data, Json
 from workbench.text import detect_language
 from workbench.tools.registry import BUILT_IN

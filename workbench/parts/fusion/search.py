@@ -175,7 +175,7 @@ def fusion(
 
     Args:
         question: what is asked; empty with a canvas, whose nodes and operation then ask.
-        strategy: ``rrf``, ``weighted``, ``cascade``, ``zscore`` or ``percentile``; None for the setting, as below.
+        strategy: how the rankings are fused, one of ``STRATEGIES``; None for the setting, as below.
         rerank: the reranker, by name.
         quality_threshold: below it is asked again, 0 to 1.
         max_retries: how often at most.

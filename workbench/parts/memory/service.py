@@ -36,7 +36,7 @@ from workbench.ports import Context, Remembering
 from workbench.records.conversations import SqlConversations
 from workbench.records.prompts import fenced
 from workbench.runs.driver import Driver
-from workbench.settings import Settings
+from workbench.settings import RULES, Settings
 from workbench.state import Data, Json
 from workbench.text import content_stems, stems
 
@@ -363,9 +363,6 @@ def find_recalling(wb: Any, run_id: str = "") -> Recalling:
 def find_store(wb: Any, run_id: str = "") -> MemoryStore:
     """Return what is remembered in an open workspace; of a run that is incognito, what is remembered there."""
     return find_recalling(wb, run_id).store
-
-
-RULES = "rules"
 
 
 def keep_noted(memory: Remembering, state: Data, author: str) -> None:

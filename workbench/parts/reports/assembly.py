@@ -32,7 +32,7 @@ from workbench.parts.reports.outline import title_of
 from workbench.parts.reports.showing import consistency_texts
 from workbench.parts.reports.writer import abstract_by_model, writes
 from workbench.ports import Context
-from workbench.records.tape import RULES
+from workbench.settings import RULES
 from workbench.state import ConversationState, Json, RetrievalResult, Supported
 from workbench.text import detect_language, fold
 from workbench.views.labels import Labels

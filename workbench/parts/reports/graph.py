@@ -55,7 +55,7 @@ from workbench.parts.reports.writer import (
 )
 from workbench.plans import Plan
 from workbench.ports import Context, call_part, call_writer
-from workbench.records.tape import RULES
+from workbench.settings import RULES
 from workbench.state import (
     ConversationState,
     Data,

@@ -17,10 +17,9 @@ from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.markdown import Chapter, html, markdown, page
 from workbench.plans import ENDED_WELL, Plan, is_idle, last_records
-from workbench.records.tape import RULES
 from workbench.records.writing import write_file
 from workbench.runs.run import Run
-from workbench.settings import Settings
+from workbench.settings import RULES, Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean
 from workbench.views.labels import labels_for
