@@ -60,7 +60,7 @@ def logged(node_type: str, node: Node) -> Node:
             else [],
         }
         event: Event = {"execution_log": entry}
-        debug = [kept for kept in collector.cached if not MERGE_EVENTS & set(kept)]
+        debug = [each for each in collector.cached if not MERGE_EVENTS & set(each)]
         # First the tape, then the log: a line in the log means that the effects of its node are durable. LangGraph
         # gives a node that runs again after a crash the same task id, so both writes keep their keys.
         if runtime.execution_info:

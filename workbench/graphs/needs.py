@@ -44,7 +44,7 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
     "person": (5, 0.5),
     "unknown": (5, 0.5),
 }
-"""Intent -> least evidence, least top score."""
+"""Intent -> least evidence, least top score; as the requirements have them."""
 MAX_NAMES = 10
 """Missing names that are listed and searched for at once; passages that are read for a name without an entity."""
 

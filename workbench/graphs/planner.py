@@ -141,7 +141,7 @@ async def _by_planner(
         "tools": sorted(context.tools),
     }
     name = getattr(context.planner, "name", "registered")
-    version = " ".join([*(b.fingerprint() for b in bases), ""])
+    version = " ".join(base.fingerprint() for base in bases)
     settings = context.settings.model_dump(include=set(PLANNED_BY), exclude_defaults=True)
     # else a fork with another budget would get the plan with the old one
     if name == RULES and settings:

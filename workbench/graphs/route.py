@@ -45,6 +45,7 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
 """Agent type -> its one tool; the second replaces the first where that is not registered, and the plan notes it."""
 AGENT_MODE = "retrieve_only"
 _MOST_ASKED = 3
+"""A question that fits more bases than these names none of them: each more costs a plan and a share of the prompt."""
 
 
 class Worker(NamedTuple):
@@ -207,6 +208,7 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
     reading = read(message, [base])
     coverage = _coverage(message, base)
     names = [name["name"] for name in reading["names"] if name["entity_id"]]
+    # how surely such a hit tells that the base is meant: a name or a value more than a field, which many bases share
     evidence = {
         "knows": (0.7, names),
         "has": (0.7, reading["understood"]),
@@ -272,7 +274,7 @@ def _choose(
             [], "default", 1.0, "automatic routing is off and no knowledge base was asked for"
         )
     if fits:
-        # Knowledge bases whose fit is so near the best one's are asked too.
+        # so near the best one, the score does not say which base is meant: each is asked
         best = [fit for fit in fits if fit["score"] >= fits[0]["score"] - 0.15][:_MOST_ASKED]
         prefixes = [fit["kb_prefix"] for fit in best]
         unsure = f"unsure between {', '.join(prefixes)}: " if len(best) > 1 else ""

@@ -275,7 +275,9 @@ class Tape:
         self.keep(effect)
         return effect
 
-    def value(self, kind: str, name: str, arguments: Any, compute: Callable[[], Any]) -> Any:
+    def effect_value(
+        self, kind: str, name: str, arguments: Any, compute: Callable[[], Any]
+    ) -> Any:
         """Return the effect's value: from the tape, or computed and recorded."""
         wanted = Effect(kind, name, {"input": arguments}, None)
         effect = self.take(wanted)

@@ -91,7 +91,7 @@ class TapedBases:
         if self._tape.mode == "fork" and (known_here := self.real.names()):
             self._tape.keep(Effect("knowledge", "names", {}, known_here))
             return known_here
-        return self._tape.value("knowledge", "names", {}, self.real.names)
+        return self._tape.effect_value("knowledge", "names", {}, self.real.names)
 
     def get(self, name: str) -> KnowledgeBase:
         """Return the knowledge base of that name; one that is only on the tape is only as much as the tape says.
@@ -116,7 +116,7 @@ class TapedBase:
     def _of_documents(self) -> str:
         name = f"{self.name}.fingerprint"
         if not self._here:
-            return self._tape.value(
+            return self._tape.effect_value(
                 "knowledge", name, {}, lambda: self._bases.get(self.name).fingerprint()
             )
         fingerprint = self._bases.get(self.name).fingerprint()
@@ -185,7 +185,7 @@ class TapedConversations:
         """Return the newest messages before the run's own, oldest first."""
         # in a conversation of its own, in which nothing was said
         forked = self._tape.mode == "fork"
-        return self._tape.value(
+        return self._tape.effect_value(
             "memory",
             "list_messages",
             {"limit": limit},
@@ -216,7 +216,7 @@ class TapedMemory:
         if self._tape.mode == "live":
             question = {"message": message}
             return dict(
-                self._tape.value(
+                self._tape.effect_value(
                     "memory", "recall", question, lambda: self._real.recall(message, **whose)
                 )
             )

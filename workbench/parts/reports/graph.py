@@ -109,7 +109,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
         "user": state.get("user_id", ""),
     }
     look = context.runs.report if request["cached"] else lambda **_: {}
-    earlier = context.tape.value("memory", "report", lookup, lambda: look(**lookup))
+    earlier = context.tape.effect_value("memory", "report", lookup, lambda: look(**lookup))
     report = {
         **request,
         "report_id": lookup["report_id"],
