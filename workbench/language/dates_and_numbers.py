@@ -1,6 +1,9 @@
 """Dates and numbers in a question, in English and Chinese, with the words that compare and the unit.
 
-Only closed classes are read.
+Only closed classes are read, in passes over a ``Draft``: the first make signs and spaces plain; each of the next reads
+one way to write a value and puts one sign of Unicode's private use area in its place (U+E000 is the first value), so
+that no later pass reads it again; the last reads the words that compare around these signs. Of "after March 2003" the
+second pass leaves "after" and a sign, and the last one reads "later than 2003-03".
 """
 
 from __future__ import annotations
