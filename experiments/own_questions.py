@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from workbench.records.lease import SystemClock
+from workbench.ports import SystemClock
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import default_settings

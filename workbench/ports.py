@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import inspect
 import math
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from workbench.errors import WorkbenchError, shown
@@ -324,6 +325,51 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Return seconds, for durations."""
+
+
+class SystemClock:
+    """UTC from one reading of the wall clock plus elapsed monotonic time: changing the clock changes no duration."""
+
+    def __init__(self) -> None:
+        self._wall = datetime.now(UTC)
+        self._began = time.monotonic()
+
+    def now(self) -> datetime:
+        """UTC, with microseconds."""
+        return self._wall + timedelta(seconds=time.monotonic() - self._began)
+
+    def monotonic(self) -> float:
+        """Seconds since some moment."""
+        return time.perf_counter()
+
+
+@dataclass(frozen=True)
+class ShiftedClock:
+    """A clock, and by how much it is to be ahead."""
+
+    clock: Clock
+    by: timedelta
+
+    def now(self) -> datetime:
+        """UTC, and later by so much."""
+        return self.clock.now() + self.by
+
+    def monotonic(self) -> float:
+        """Seconds since some moment, as the clock has them."""
+        return self.clock.monotonic()
+
+
+def clock_after(clock: Clock, moments: Iterable[datetime]) -> Clock:
+    """Return the clock, never before any of these moments: what another process wrote down has been.
+
+    Without this, a wall clock that was set back while a run waited would lay new work over old, and count both once.
+
+    >>> from workbench.testing import EPOCH, ManualClock
+    >>> clock_after(ManualClock(), [EPOCH + timedelta(days=1)]).now() - EPOCH
+    datetime.timedelta(days=1)
+    """
+    late = max(moments, default=clock.now()) - clock.now()
+    return ShiftedClock(clock, late) if late > timedelta(0) else clock
 
 
 class Conversations(Protocol):

@@ -23,9 +23,9 @@ from workbench.extensions import Extended, Service, load, paths
 from workbench.graphs.reviewers import ReplayReviewer
 from workbench.knowledge.library import Library
 from workbench.models.wire import secrets
-from workbench.ports import Context, Handler, Planner
+from workbench.ports import Context, Handler, Planner, SystemClock
 from workbench.records.conversations import open_conversations
-from workbench.records.lease import Lease, SystemClock
+from workbench.records.lease import Lease
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, require_version, runs_are_gone

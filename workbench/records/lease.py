@@ -8,63 +8,15 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 
 from workbench.records.sqlite import translate_errors
-
-
-class SystemClock:
-    """UTC from one reading of the wall clock plus elapsed monotonic time: changing the clock changes no duration."""
-
-    def __init__(self) -> None:
-        self._wall = datetime.now(UTC)
-        self._began = time.monotonic()
-
-    def now(self) -> datetime:
-        """UTC, with microseconds."""
-        return self._wall + timedelta(seconds=time.monotonic() - self._began)
-
-    def monotonic(self) -> float:
-        """Seconds since some moment."""
-        return time.perf_counter()
-
-
-@dataclass(frozen=True)
-class ShiftedClock:
-    """A clock, and by how much it is to be ahead."""
-
-    clock: Any
-    by: timedelta
-
-    def now(self) -> datetime:
-        """UTC, and later by so much."""
-        return self.clock.now() + self.by
-
-    def monotonic(self) -> float:
-        """Seconds since some moment, as the clock has them."""
-        return self.clock.monotonic()
-
-
-def clock_after(clock: Any, moments: Iterable[datetime]) -> Any:
-    """Return the clock, never before any of these moments: what another process wrote down has been.
-
-    Without this, a wall clock that was set back while a run waited would lay new work over old, and count both once.
-
-    >>> from workbench.testing import EPOCH, ManualClock
-    >>> clock_after(ManualClock(), [EPOCH + timedelta(days=1)]).now() - EPOCH
-    datetime.timedelta(days=1)
-    """
-    late = max(moments, default=clock.now()) - clock.now()
-    return ShiftedClock(clock, late) if late > timedelta(0) else clock
 
 
 class Lease:

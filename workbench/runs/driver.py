@@ -26,10 +26,9 @@ from workbench.errors import (
 )
 from workbench.events import done, failed, review
 from workbench.graphs.reviewers import Reviewer, as_json, describe_faults
-from workbench.ports import Context, Conversations
+from workbench.ports import Context, Conversations, clock_after
 from workbench.records.checkpoints import FIX
 from workbench.records.conversations import SqlConversations
-from workbench.records.lease import clock_after
 from workbench.records.store import RunStore
 from workbench.records.tape import Effect, Tape
 from workbench.runs.taped import reviewer_of_run

@@ -30,8 +30,7 @@ from workbench.parts.fusion.graph import (
     read_config,
 )
 from workbench.plans import Plan, PlanBudget, PlanStep
-from workbench.ports import Context, KnowledgeBase, ToolLog
-from workbench.records.lease import SystemClock
+from workbench.ports import Context, KnowledgeBase, SystemClock, ToolLog
 from workbench.runs.run import Run
 from workbench.runs.stored import Recording
 from workbench.state import Json, SubStep
