@@ -60,12 +60,12 @@ def _edit_value(name: str, value: Any, proposal: Data, labels: Labels) -> str:
 def plan_change_texts(changes: Data, labels: Labels) -> Iterator[str]:
     """Yield one text per changed step of ``titled_diff``."""
     titles = changes["titles"]
-    for step_id, fields in changes.get("changed", {}).items():
-        lines = labels("comma").join(field_changes(fields, labels, titles))
-        yield f"{titles[step_id]}{labels('colon')}{lines}"
     for kind, sign in (("added", "+"), ("removed", "−")):
         for step_id in changes.get(kind, ()):
             yield f"{sign} {titles[step_id]}"
+    for step_id, fields in changes.get("changed", {}).items():
+        lines = labels("comma").join(field_changes(fields, labels, titles))
+        yield f"{titles[step_id]}{labels('colon')}{lines}"
 
 
 def field_changes(
