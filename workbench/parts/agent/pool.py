@@ -6,6 +6,7 @@ They offer ``retrieve_with_trace`` and nothing that chats. Agents are stateless,
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, cast
@@ -67,9 +68,8 @@ class RetrieveAgent:
 
     async def walk(self, query: str, thread_id: str) -> tuple[Json, list[Json]]:
         """Return the last state of the retrieval graph over a question, and the log of its nodes."""
-        runs = RunStore(":memory:")
         run_id = new_run_id()
-        try:
+        with closing(RunStore(":memory:")) as runs:
             state = await self._graph.ainvoke(
                 self.input(query, thread_id, run_id), context=replace(self.context, runs=runs)
             )
@@ -78,8 +78,6 @@ class RetrieveAgent:
                 for event in runs.events(run_id)
                 if "execution_log" in event
             ]
-        finally:
-            runs.close()
         return state, log
 
     @cached_property

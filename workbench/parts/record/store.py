@@ -7,7 +7,6 @@ Graphs that were compiled without a store find one of the workspace.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from langgraph.store.sqlite import SqliteStore
 
 from workbench.errors import RunError
 from workbench.extensions import Service
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables
+from workbench.records.sqlite import Tables
 from workbench.records.tape import Effect
 from workbench.state import Json
 
@@ -105,16 +104,9 @@ class GraphRuns(Service):
     @cached_property
     def store(self) -> SqliteStore:
         """Open the store, which graphs find that were compiled without one, when it is first used."""
-        connection = sqlite3.connect(
-            self._wb.path / "graphs.db",
-            timeout=PATIENCE_S,
-            check_same_thread=False,
-            isolation_level=None,
-        )
-        begin_with_log(connection)
-        create_tables(connection, TABLES, 1)
-        self._wb._work.stores.callback(connection.close)
-        store = SqliteStore(connection)
+        tables = Tables(self._wb.path / "graphs.db", TABLES, 1)
+        self._wb._work.stores.callback(tables.close)
+        store = SqliteStore(tables._db.conn)
         store.setup()  # the steps of a newer LangGraph
         return store
 

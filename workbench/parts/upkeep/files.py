@@ -395,12 +395,8 @@ def _compacted(path: Path, yes: bool) -> Freed:
 def _transaction(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
     with _connection(path) as connection:
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        try:
+        with connection:  # commits, or rolls back
             yield connection
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.rollback()
-            raise
 
 
 @contextmanager
