@@ -218,7 +218,10 @@ def _read_run(run: Run, decisions: Any) -> WaitingRun | None:
         return None
     since = waiting_since(run.log, decisions, run.row["created_at"])
     changes = fork_changes(run, origin_of(run))
-    needs = proposals.ledger({"reflections": run.reflections, "decisions": decisions})
+    # a recorded graph has no needs
+    needs: Sequence[Data] = ()
+    if isinstance(run, Run):
+        needs = proposals.ledger({"reflections": run.reflections, "decisions": decisions})
     return WaitingRun(run.run_id, run.message, request, needs, since, changes)
 
 
