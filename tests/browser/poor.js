@@ -1,4 +1,4 @@
-// Words of at least 11 pixels that cannot be told from what is behind them, and smaller ones.
+// Words of at least 12 pixels that cannot be told from what is behind them, and smaller ones.
 // The least contrast of a control's words with what is behind them, as WCAG 2 has it.
 root => {
   const contrast = control => {
@@ -22,6 +22,6 @@ root => {
 };
   const words = [...root.querySelectorAll(':not(svg, svg *, style)')].filter(node => node.checkVisibility()
     && !node.closest(':disabled, [data-dead]') && [...node.childNodes].some(c => c.nodeType === 3 && c.data.trim()));
-  const poor = words.filter(node => contrast(node) < 4.5 || parseFloat(getComputedStyle(node).fontSize) < 11);
+  const poor = words.filter(node => contrast(node) < 4.5 || parseFloat(getComputedStyle(node).fontSize) < 12);
   return [...new Set(poor.map(node => `${node.tagName}.${node.className} ${node.textContent.slice(0, 40)}`))];
 }
