@@ -53,8 +53,7 @@ def test_what_only_looks_like_one_is_left(kind: str) -> None:
 
 @pytest.mark.parametrize(("question", "limit"), CASES["limits"])
 def test_how_many_are_asked_for(question: str, limit: str) -> None:
-    *_, found = read_limit(question) or (None,)
-    assert found == (int(limit) if limit else None)
+    assert (read_limit(question) or (None,))[-1] == (int(limit) if limit else None)
 
 
 @pytest.mark.parametrize(("value", "number"), VALUES)

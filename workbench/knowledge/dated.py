@@ -220,13 +220,8 @@ class PartialBase:
         ][:limit]
         if not count:
             return doc_ids
-        values = (
-            p["fields"].get(count)
-            for p in self._base.passages(doc_ids=doc_ids)
-            if p["position"] == 0
-        )
-        lists = (
-            value if isinstance(value, list) else [value] for value in values if value is not None
-        )
-        counted = Counter(str(value) for each in lists for value in set(each))
+        passages = self._base.passages(doc_ids=doc_ids)
+        values = [p["fields"].get(count) for p in passages if p["position"] == 0]
+        lists = (value if isinstance(value, list) else [value] for value in values)
+        counted = Counter(str(v) for own in lists for v in {*own} if v is not None)
         return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))

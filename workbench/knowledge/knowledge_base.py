@@ -616,8 +616,8 @@ class View:
         folders = {Path(source).parent for source, _ in rows}
         for source, count in rows:
             path = Path(source)
-            names = {path.stem} if count > 1 else set()
-            for name in sorted(names | ({path.parent.name} if len(folders) > 1 else set())):
+            names = {*[path.stem] * (count > 1), *[path.parent.name] * (len(folders) > 1)}
+            for name in sorted(names):
                 tables.setdefault(name, []).append(source)
         # a base may have thousands of files: the first 50 have a name as a table
         return dict(list(tables.items())[:50])

@@ -158,8 +158,9 @@ class FieldsWriter:
             return "\n".join(self.statement(document, self.typed) for document in about)
         if question["names"]:
             return ""
-        if question["count"]:
-            return self._count()
+        if question["count"] and not question["conditions"]:
+            documents = self.counted(len(self.selected))
+            return self.say(f"There are {documents}.", f"共有 {documents}。")
         if question["limit"] == 1:
             return self._first()
         lists = question["conditions"] or question["sort"] or question["intent"] == "list"
@@ -280,8 +281,7 @@ class FieldsWriter:
         return self.joined(texts)
 
     def _fact(self, document: Document, name: str) -> str:
-        values = self.values_text(document, name)
-        return f"{self.shown(name)} {values}" if values else ""
+        return f"{self.shown(name)} {self.values_text(document, name)}"
 
     def statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
         """Write what fields say of a document, with the numbers of the pieces that have them; "" where none says it."""
@@ -343,15 +343,11 @@ class FieldsWriter:
 
     def in_common(self, about: Sequence[Document]) -> str:
         """Write the values that all of the documents have; "" for none."""
-        values = {
-            name: [
-                value
-                for value in about[0].values(name)
-                if all(fold(value) in map(fold, document.values(name)) for document in about)
-            ]
-            for name in self.shared(about)
-        }
-        common = {name: shared for name, shared in values.items() if shared}
+        common = {}
+        for name in self.shared(about):
+            had = set.intersection(*({*map(fold, d.values(name))} for d in about))
+            if shared := [v for v in about[0].values(name) if fold(v) in had]:
+                common[name] = shared
         both = replace(about[0], fields=common)
         titles = self.joined([self.title(document) for document in about])
         facts = self.say("; ", "，").join(self._fact(both, name) for name in common)
@@ -401,12 +397,6 @@ class FieldsWriter:
             f"{documents} by {self.shown(name)}: {self.joined(texts)}.",
             f"{documents}，按{self.shown(name)}：{self.joined(texts)}。",
         )
-
-    def _count(self) -> str:
-        if self.question["conditions"]:
-            return self.listing(self.holding, len(self.selected))
-        documents = self.counted(len(self.selected))
-        return self.say(f"There are {documents}.", f"共有 {documents}。")
 
     def _first(self) -> str:
         """Write the first document by the order that is asked for, with all that share its value."""
@@ -501,12 +491,10 @@ class FieldsWriter:
 
     def _list_values(self, documents: Iterable[Document]) -> set[tuple[str, str]]:
         """Return the names and categories in the fields of documents."""
-        names = [
-            name for name, field in self.schema.items() if field["type"] in ("category", "name")
-        ]
         return {
             (name, fold(value))
+            for name, field in self.schema.items()
             for document in documents
-            for name in names
             for value in document.values(name)
+            if field["type"] in ("category", "name")
         }

@@ -211,7 +211,10 @@ class _Reader:
             self._apply_values()
             self._apply_names()
             self._apply_empty()
-            self._apply_flags(flags)
+            for called in flags:
+                yes = next(value for value in called.field["values"] if fold(value) in YES)
+                if not meets(called, self.used):
+                    self._add(called.field, "eq", yes, at(called))
         else:
             self.refused = {}
         self._apply_numbers(numbers, selecting)
@@ -370,11 +373,20 @@ class _Reader:
         surface = self.plain[value.start : value.end]
         return not CJK.search(surface) and surface not in (fold(value.value), value.value)
 
-    def _is_topic(self, value: Span) -> bool:
-        """Return True for what a text is about: neither written as in its field, nor of a field that says that."""
+    def _stands_alone(self, value: Span) -> bool:
+        """Return True for a value that is not part of a longer phrase, nor what a text is about."""
+        word = re.match(r"\s*([a-z']+)", self.plain[value.end :])
+        spans = (*self.heads, *self.values, *self.names, *self.called, *self.used)
+        closed = not word or word[1] in STOP_WORDS or word[1].endswith("ed")
+        if (
+            word
+            and not closed
+            and value.end + word.start(1) not in {at(span)[0] for span in spans}
+        ):
+            return False  # "graph neural networks"
         exact = self.text[value.start : value.end] == value.value != value.value.lower()
         exact = exact or value.field["relation"] in closed_words()["values"]["topics"]
-        return not exact and bool(pattern("values.topic").search(self.plain[: value.start]))
+        return exact or not pattern("values.topic").search(self.plain[: value.start])
 
     def nearest(self, span: Any, kind: str, limit: int = REACH) -> Span | None:
         """Return the nearest word of a field of this type, at most ``limit`` characters away."""
@@ -402,7 +414,7 @@ class _Reader:
         for start, end, until in self._negations(spans):
             reached = [span for span in spans if end <= span[0]]
             before = [span for span in spans if span[1] <= start]
-            if reached and reached[0][0] <= min(until, end + REACH):
+            if reached and reached[0][0] <= until:
                 self.used.append((start, end))
                 for span in [reached[0], *self._joined(reached)]:
                     refused[span] = span not in refused
@@ -478,7 +490,7 @@ class _Reader:
 
     def _apply_values(self) -> None:
         """Apply the values of categories that stand by themselves: not inside another phrase, not as a topic."""
-        applied = [v for v in self.values if at(v) in self.refused or not self._is_topic(v)]
+        applied = [v for v in self.values if at(v) in self.refused or self._stands_alone(v)]
         for value in applied:
             field_word = self.nearest(value, "category", 4)
             if field_word and field_word.field == value.field:
@@ -502,7 +514,7 @@ class _Reader:
             before = (
                 self.plain[max(0, called.start - 8) : called.start] if called and leads else ""
             )
-            asked = pattern("answers.subject").search(before)  # its value is asked for
+            asked = pattern("intent.subject").search(before)  # its value is asked for
             if called and not asked and (counts[called.field["name"]] or not name["entity_id"]):
                 self.used.append(at(called))
                 applied.append((called.field["name"], span, name["name"]))
@@ -530,19 +542,14 @@ class _Reader:
         """Return True for a choice among documents by a value of theirs: "which kettle is from Norway"."""
         which = self.find("intent.which")
         asks_field = which and any(0 <= called.start - which.end() <= 2 for called in self.called)
-        return bool(which and not asks_field and not all(map(self._is_topic, self.values)))
+        return bool(which and not asks_field and any(map(self._stands_alone, self.values)))
 
     def _is_flag(self, called: Span) -> bool:
         """Return True for a field of yes and no that the question calls without one of them: "in stock"."""
         values = called.field["values"]
         answered = any(0 <= value.start - called.end <= 4 for value in self.values)
-        return bool(values) and not answered and {fold(value) for value in values} <= {*YES, *NO}
-
-    def _apply_flags(self, flags: Sequence[Span]) -> None:
-        for called in flags:
-            yes = next((value for value in called.field["values"] if fold(value) in YES), None)
-            if yes and not meets(called, self.used):
-                self._add(called.field, "eq", yes, at(called))
+        kinds = {fold(value) for value in values}
+        return not answered and kinds <= {*YES, *NO} and not kinds.isdisjoint(YES)
 
     def _apply_numbers(self, numbers: Sequence[NumberSpan], selecting: bool) -> None:
         for number in numbers:
@@ -620,14 +627,13 @@ class _Reader:
         return True
 
     def _aggregate(self) -> tuple[Aggregate, list[str]]:
-        """Return whether the sum or the mean of a number is asked for, and of which field; no list or order has one."""
+        """Return whether the sum or the mean of a number is asked for, and of which field; no order has one."""
         numbers = [called for called in self.called if called.field["type"] == "number"]
         orders = ("intent.which", "order.most", "order.least")
         names: tuple[Aggregate, ...] = ("sum", "mean")
         for name in names:
             match = self.find(f"aggregate.{name}")
-            listed = match and pattern("intent.list").search(self.plain[: match.start()])
-            if match and len(numbers) == 1 and not (listed or any(map(self.find, orders))):
+            if match and len(numbers) == 1 and not any(map(self.find, orders)):
                 self.used += [match.span(), at(numbers[0])]
                 return name, [numbers[0].field["name"]]
         grouping = self._grouping()
@@ -640,7 +646,7 @@ class _Reader:
         if not self.find("count.how_many"):  # "papers by year" asks for an order
             marks = (mark for mark in marks if not mark[0].startswith("by"))
         each = next((m for m in marks if any(0 <= c.start - m.end() <= 2 for c in groups)), None)
-        most = self.find("aggregate.most") if self.find("answers.subject") else None
+        most = self.find("aggregate.most") if self.find("intent.subject") else None
         values = pattern("aggregate.values")
         if each:
             groups = [called for called in groups if 0 <= called.start - each.end() <= 2]
@@ -717,7 +723,7 @@ class _Reader:
     # --- What is asked for ---
 
     def _asked_fields(self, has_document: bool) -> list[str]:
-        if not (self.find("answers.subject") or has_document):
+        if not (self.find("intent.subject") or has_document):
             return []
         free = [called for called in self.called if not meets(called, self.used)]
         if self.find("answers.person") and not self.find("answers.date"):  # "who launched it"
@@ -755,16 +761,8 @@ class _Reader:
         return "list" if self.find("intent.list") and self.heads and not self.names else "qa"
 
     def _answer_type(self, intent: QueryIntent, count: bool) -> AnswerType:
-        kinds: tuple[AnswerType, ...] = (
-            "reason",
-            "person",
-            "date",
-            "place",
-            "number",
-            "manner",
-            "yes_no",
-        )
         if count:
             return "number"
-        listed: AnswerType = "list" if intent in ("list", "recommend") else "text"
-        return next((kind for kind in kinds if self.find(f"answers.{kind}")), listed)
+        asked = (kind for kind in closed_words()["answers"] if self.find(f"answers.{kind}"))
+        listed = "list" if intent in ("list", "recommend") else "text"
+        return cast(AnswerType, next(asked, listed))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -288,12 +288,8 @@ class Reader:
             plain_title(sentence.title): sentence.doc_id for sentence in self.pool
         }.items():
             own = self.documents == doc_id
-            leads = [
-                row
-                for row, text in enumerate(folded)
-                if len(name) > 2 and name in text and not own[row]
-            ]
-            led[own] = covered[leads].max(initial=0.0)
+            leads = np.array([len(name) > 2 and name in text for text in folded], bool)
+            led[own] = covered[leads & ~own].max(initial=0.0)
         return led
 
     def beginning(self) -> list[int]:
@@ -406,7 +402,12 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
         if block.kind == "heading":
             heading = bare(block.text)
         elif block.kind == "text":
-            pieces += [(heading, sentence) for sentence in _sentences(block.text, title)]
+            pieces += [
+                (heading, cut(sentence))
+                for line in block.text.split("\n")
+                for sentence in sentences(bare(line))
+                if fold(sentence) != fold(title)
+            ]
         elif words := _whole_piece(block):
             pieces.append((heading, cut(words)))
     return tuple(pieces)
@@ -438,20 +439,6 @@ def _row(header: Sequence[str], cells: Sequence[str]) -> str:
     )
 
 
-def _sentences(text: str, title: str) -> Iterator[str]:
-    for line in without_heading(text, title).split("\n"):
-        for sentence in sentences(bare(line)):
-            words = cut(sentence)
-            names_source = words.startswith("— ")  # who said it, or a relation of the graph
-            if (
-                words
-                and fold(words) != fold(title)
-                and not names_source
-                and not re.fullmatch(r"https?://\S+", words)
-            ):
-                yield words
-
-
 def bare(text: str) -> str:
     """Return a text without markup, control characters and marks of its own, which would point at other evidence.
 
@@ -473,15 +460,3 @@ def cut(text: str) -> str:
     if len(text) <= LONGEST:
         return text
     return re.sub(r"\s+\S*$", "", text[:LONGEST]) + " …"
-
-
-def without_heading(text: str, title: str) -> str:
-    """Return a sentence without the heading that a passage begins with, when the two ran together.
-
-    >>> without_heading("Cache design We decided on 512 MB.", "Cache design")
-    'We decided on 512 MB.'
-    >>> without_heading("Tides is a 2000 novel.", "Tides")
-    'Tides is a 2000 novel.'
-    """
-    ran_on = re.match(rf"{re.escape(title)}\s+(?=[A-Z\u4e00-\u9fff])", text) if title else None
-    return text[ran_on.end() :] if ran_on and len(terms(text[ran_on.end() :])) > 2 else text

@@ -16,7 +16,7 @@ from workbench.knowledge.vocabulary import unit_in
 from workbench.language.dates_and_numbers import convert
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Json
-from workbench.text import CJK, STOP_WORDS, fold, scaled
+from workbench.text import CJK, STOP_WORDS, fold, fold_word, scaled
 
 _LONGEST_TALK = 300
 """Characters of small talk, at most."""
@@ -135,8 +135,8 @@ def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]
 
 def fold_in_place(text: str) -> str:
     """Fold a text character by character, so that positions stay those of the text."""
-    foldings = ((fold(character), character.lower(), character) for character in text)
-    return "".join(next(each for each in options if len(each) == 1) for options in foldings)
+    pairs = ((fold_word(character), character) for character in text)
+    return "".join(folded if len(folded) == 1 else character for folded, character in pairs)
 
 
 def fits(unit: str, field: Field) -> bool:

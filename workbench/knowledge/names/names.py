@@ -70,13 +70,9 @@ class Names:
         mentions = mentions_in(text, names, Matcher(names))
         for mention in mentions:
             ids = [mention["entity_id"], *mention.get("others", ())][:rivals]
-            bearers = (
-                {e["entity_id"]: e for e in entities(self._index, "entity_id", ids)}
-                if len(ids) > 1
-                else {}
-            )
-            if not bearers:
+            if len(ids) == 1:
                 continue
+            bearers = {e["entity_id"]: e for e in entities(self._index, "entity_id", ids)}
             around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
             names_around = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
             words = [
@@ -86,10 +82,9 @@ class Names:
             ]
             scores = dict[str, float]()
             first = bearers[ids[0]]
-            first_year = None
-            for entity_id in ids:
-                year, neighbours, own_words = self._surroundings(bearers[entity_id])
-                first_year = year if entity_id == ids[0] else first_year
+            surroundings = {i: self._surroundings(bearers[i]) for i in ids}
+            first_year, *_ = surroundings[ids[0]]
+            for entity_id, (year, neighbours, own_words) in surroundings.items():
                 # documents of one title without a type or a year are parts of one
                 dated = year is not None and first_year is not None
                 same = (
@@ -105,13 +100,10 @@ class Names:
             best = max(scores, key=scores.__getitem__)  # the first of equal ones
             limit = min(scores[best] - lead * rarest, share * scores[best])
             mention["entity_id"] = best
-            mention["others"] = [
-                entity_id
-                for entity_id, score in scores.items()
-                if entity_id != best and score > limit
-            ]
-            if not mention["others"]:
-                del mention["others"]
+            others = [i for i, score in scores.items() if i != best and score > limit]
+            mention.pop("others", None)
+            if others:
+                mention["others"] = others
         return mentions
 
     def _surroundings(self, entity: Entity) -> tuple[int | None, set[str], set[str]]:

@@ -36,10 +36,9 @@ def heads(path: Path) -> Iterator[tuple[int, str | tuple[str, Tails]]]:
     """Yield ``(line, reason)`` for a line that is no triple, then ``(line, (name, tails))`` of each head, by name."""
     by_head: dict[str, tuple[int, set[tuple[str, str]]]] = {}
     for number, line in lines(path):
-        try:
-            cells = _cells(line)
-        except Unreadable as error:
-            yield number, str(error)
+        cells = _cells(line)
+        if isinstance(cells, str):
+            yield number, cells
             continue
         is_header = number == 1 and all(
             c.lower() in names for c, names in zip(cells, _HEADER, strict=False)
@@ -54,22 +53,20 @@ def heads(path: Path) -> Iterator[tuple[int, str | tuple[str, Tails]]]:
         yield number, (head, tails)
 
 
-def _cells(line: str | Unreadable) -> list[str]:
-    """Return the three names of a line; none for an empty one."""
+def _cells(line: str | Unreadable) -> list[str] | str:
+    """Return the three names of a line, none for an empty one, or why it has no three."""
     longest = 500
     if isinstance(line, Unreadable):
-        raise line
+        return str(line)
     cells = [cell.strip() for cell in clean(line).strip("\r\n").split("\t")]
     if not any(cells):
         return []
     if len(cells) != 3:
-        raise Unreadable(
-            f"{len(cells)} cells: a triple is head, relation and tail, with a tab between them"
-        )
+        return f"{len(cells)} cells: a triple is head, relation and tail, with a tab between them"
     if not all(cells):
-        raise Unreadable("one of the three is empty: write it, or leave the line out")
+        return "one of the three is empty: write it, or leave the line out"
     if max(map(len, cells)) > longest:
-        raise Unreadable(f"one of the three has more than {longest} characters: shorten it")
+        return f"one of the three has more than {longest} characters: shorten it"
     return cells
 
 
