@@ -418,7 +418,8 @@ class _Reader:
                 self.used.append((start, end))
                 for span in [reached[0], *self._joined(reached)]:
                     refused[span] = span not in refused
-            elif before:  # "that she did not edit": who is meant stands before it
+            elif before and not pattern("words.clause").search(self.plain[before[-1][1] : start]):
+                # "that she did not edit": who is meant stands before it
                 refused[before[-1]] = False
         only = [match.end() for match in pattern("negation.only").finditer(self.plain)]
         for start, end in spans:
@@ -676,11 +677,11 @@ class _Reader:
             if not match:
                 continue
             (start, end), kind = match.span(), "date" if name.endswith("date") else "number"
-            field_word = self.nearest((start, end), kind, 12)
+            field_word = self.nearest((start, end), kind, 12) or self._ordered_by(kind)
             # "the oldest mill", or "which mill is the oldest"
             headed = [
                 span
-                for span in self.heads
+                for span in sorted([*self.heads, *map(at, self.values)])
                 if -2 <= span[0] - end <= REACH
                 or pattern("order.behind").fullmatch(masked[span[1] : start])
             ]
@@ -697,7 +698,9 @@ class _Reader:
             first = re.match(r"\s*first\b", masked[stop:])
             about = bool(headed or self.table or first)
             if field is None or not (field_word or about):
-                if about or of_kind or self.heads:  # of documents it is not left unsaid
+                if (
+                    about or of_kind or self.heads or self.values
+                ):  # of documents it is not left unsaid
                     self.skip((start, end))
                 continue
             self.used += [(start, end), *([at(field_word)] if field_word else [])]
@@ -712,12 +715,21 @@ class _Reader:
         """Return the order that "by year", 按年份 and 热量从低到高 ask for."""
         down = self.find("order.down")
         direction = down or self.find("order.up")
-        for called in self.called:
-            by = pattern("order.by").search(self.plain[: called.start])
-            if (by or direction) and called.field["type"] in ("date", "number"):
-                self.used += [match.span() for match in (by, direction) if match]
+        by = self._ordered_by("date", "number")
+        for called in [by] if by else self.called if direction else ():
+            if called.field["type"] in ("date", "number"):
+                self.used += [direction.span()] if direction else []
                 self.used += [at(called)] if by else []
                 return Sort(field=called.field["name"], descending=bool(down))
+        return None
+
+    def _ordered_by(self, *kinds: str) -> Span | None:
+        """Return the field that is called behind "by", which is accounted for then."""
+        for called in self.called:
+            by = pattern("order.by").search(self.plain[: called.start])
+            if by and called.field["type"] in kinds:
+                self.used.append(by.span())
+                return called
         return None
 
     # --- What is asked for ---
@@ -728,6 +740,10 @@ class _Reader:
         free = [called for called in self.called if not meets(called, self.used)]
         if self.find("answers.person") and not self.find("answers.date"):  # "who launched it"
             free = [called for called in free if called.field["type"] not in ("date", "number")]
+        if has_document and self.find(
+            "answers.yes_no"
+        ):  # "is it from Italy" asks for the country
+            free += [value for value in self.values if not meets(value, self.used)]
         earlier, dated = self.find("order.earlier_or_later"), _only(self.of_type("date"))
         if len(self.names) > 1 and earlier and dated:
             free.append(Span(*earlier.span(), dated))

@@ -111,8 +111,8 @@ def own_words(fields: Sequence[Field], nouns: Iterable[str]) -> dict[str, Field]
 def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]:
     """Return the spans of a folded word in a folded text, with plural endings and those of a ``verb``.
 
-    >>> word_spans("editors", "who edited it?"), word_spans("play", "two plays")
-    ([(4, 10)], [(4, 9)])
+    >>> word_spans("editors", "who edited it?"), word_spans("attendee", "did Mei attend?")
+    ([(4, 10)], [(8, 14)])
     """
     if CJK.search(word):
         ending = re.escape(word)
@@ -127,8 +127,8 @@ def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]
             if inflected
             else bare + rf"(?:s|es{verbal})?"
         )
-        if verb and re.search(r"[a-z]{3}(?:[st]or|er)$", bare):  # an editor has edited
-            stem = rf"(?:{stem}|{bare[:-2]}ed)"
+        if verb and re.search(r"[a-z]{3}(?:[st]or|er|ee)$", bare):  # an editor has edited
+            stem = rf"(?:{stem}|{bare[:-2]}(?:ed|s)?)"
         ending = rf"(?<![a-z0-9]){stem}(?![a-z0-9])"
     return [match.span() for match in re.finditer(ending, text)]
 
