@@ -96,7 +96,9 @@ def judge(
     if all_missing and not recommends and not any(name["entity_id"] for name in searched):
         return none
     unknown = [name["name"] for name in question["names"] if not name["entity_id"]]
-    fields.not_applied.extend(name for name in unknown if name in missing)
+    fields.not_applied.extend(
+        name for name in unknown if name in missing or (recommends and not fields.about())
+    )
     if text := fields.text() or (fields.recommendation() if recommends else ""):
         return _of_fields(none, text, fields, results)
     chosen = _chosen(question, results, fields, bases)

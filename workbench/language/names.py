@@ -117,7 +117,12 @@ def _unknown(text: str, quotes: Sequence[At], linked: Sequence[NameRead]) -> lis
     for sentence in [] if shouted else sentences(text):
         at = max(text.find(sentence, at), at)
         spans += [(at + start, at + end) for start, end in capitalised(sentence)]
-    spans = [span for span in spans if not re.search(r"\d\s?$", text[: span[0] + 1])]
+    spans = [
+        (start, end)
+        for start, end in spans
+        if text[start:end].lower() not in _LANGUAGES
+        and not re.search(r"\d\s?$", text[: start + 1])
+    ]
     return [
         NameRead(
             surface=text[s:e],
@@ -129,10 +134,7 @@ def _unknown(text: str, quotes: Sequence[At], linked: Sequence[NameRead]) -> lis
             doc_id="",
             bases=[],
         )
-        for s, e in [
-            *quotes,
-            *(span for span in spans if text[slice(*span)].lower() not in _LANGUAGES),
-        ]
+        for s, e in [*quotes, *spans]
         if not meets((s, e), linked)
     ]
 

@@ -228,7 +228,6 @@ class _Reader:
         if limit is None and superlative:
             limit = 1
         fields = aggregated or self._asked_fields(has_document)
-        words = self._content()
         intent = self._intent(listing)
         conditions = sorted(self.conditions, key=lambda entry: entry[0])
         self.understood += [text for _, _, text in conditions]
@@ -243,7 +242,7 @@ class _Reader:
             "count": count,
             "aggregate": aggregate,
             "fields": fields,
-            "words": words,
+            "words": self._content(),
             "date_asked": self.date_asked,
             "understood": list(dict.fromkeys(self.understood)),
             "not_applied": list(dict.fromkeys(self.not_applied)),
@@ -630,11 +629,10 @@ class _Reader:
     def _aggregate(self) -> tuple[Aggregate, list[str]]:
         """Return whether the sum or the mean of a number is asked for, and of which field; no order has one."""
         numbers = [called for called in self.called if called.field["type"] == "number"]
-        orders = ("intent.which", "order.most", "order.least")
-        names: tuple[Aggregate, ...] = ("sum", "mean")
-        for name in names:
+        ordered = any(map(self.find, ("intent.which", "order.most", "order.least")))
+        for name in cast(Any, () if ordered or len(numbers) != 1 else ("sum", "mean")):
             match = self.find(f"aggregate.{name}")
-            if match and len(numbers) == 1 and not any(map(self.find, orders)):
+            if match:
                 self.used += [match.span(), at(numbers[0])]
                 return name, [numbers[0].field["name"]]
         grouping = self._grouping()
