@@ -109,9 +109,8 @@ def test_a_plan_runs_in_order_fails_by_record_and_is_merged(desk):
     counted = run.state["merged"]["statistics"]
     assert (counted["total_steps"], counted["success_rate"]) == (5, 0.4), "an attempt is no step"
     assert counted["tool_distribution"] == {"broken": 1, "flaky": 1, "found": 2, "naive_search": 1}
-    hot = {"query": "x", "conditions": [{"field": "cones", "op": "gt", "value": "hot"}]}
-    gone = {"query": "x", "kb_prefix": "nowhere"}
-    run = desk.ask(step("h", tool="discover", tool_input=hot), step("g", tool="naive_search", tool_input=gone))
+    hot, gone = {"conditions": [{"field": "cones", "op": "gt", "value": "hot"}]}, {"kb_prefix": "nowhere"}
+    run = desk.ask(step("h", tool="discover", tool_input=hot), step("g", tool="discover", tool_input=gone))
     assert "a number is needed" in ends(run)["h"][1] and "Unknown knowledge base 'nowhere'" in ends(run)["g"][1]
 
 

@@ -179,7 +179,7 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
 
 
 def detail(graph: Around, labels: Labels, text: str, key: str, **about: Any) -> Markup:
-    """Return relations with the sentences that state them, and the pieces of evidence that name an entity.
+    """Return relations by the sentences that state them, the answer's first, and the pieces that name an entity.
 
     Args:
         graph: around the answer.
@@ -193,7 +193,10 @@ def detail(graph: Around, labels: Labels, text: str, key: str, **about: Any) -> 
         i: display_name(each, labels.language, text) for i, each in graph.entities.items()
     }
     chosen = {*key.split("\t")} - {""}
-    about["relations"] = [r for r in graph.relations if chosen <= ends(r)]
+    about["stated"] = defaultdict(list)
+    for relation in sorted(graph.relations, key=lambda r: not ends(r) <= {*graph.seeds}):
+        if chosen <= ends(relation):
+            about["stated"][relation["sentence"]].append(relation)
     word = partial(_word, graph=graph, labels=labels)
     return draw(
         "svg.detail", labels, graph=graph, word=word, entity=graph.entities.get(key), **about

@@ -20,6 +20,7 @@ from workbench.knowledge.names.surfaces import (
     compiled,
     mentions_in,
     nearest,
+    subtitled,
     surface_key,
     surnames,
     writings,
@@ -121,6 +122,8 @@ class GraphBuilder:
         """Write entities, names, relations and mentions."""
         for source in read():
             self._add_document(source)
+        for doc, key in subtitled(self.entities.values()).items():
+            self._titles[key].add(doc)
         for source in read():
             self._add_fields(source)
         for source in read():

@@ -129,6 +129,8 @@ def compiled(
     surname = 3
     full = defaultdict(set)
     bearing = defaultdict(set)
+    entities = list(entities)
+    heads = subtitled(entities)
     for entity in entities:
         entity_id = entity["entity_id"]
         bearer = Bearer(
@@ -138,6 +140,8 @@ def compiled(
             years.get(entity_id),
             entity_id in categories,
         )
+        if entity_id in heads:
+            full[heads[entity_id]].add(bearer._replace(rank=2))
         for place, name in enumerate([entity["name"], *entity["aliases"]]):
             for key, short in writings(name).items():
                 full[key].add(bearer._replace(rank=2 if short else min(place, 1)))
@@ -156,6 +160,16 @@ def compiled(
     return names
 
 
+def subtitled(entities: Iterable[Entity]) -> dict[str, str]:
+    """Return entity -> the key of what stands before its colon, where no other name begins so."""
+    owners = defaultdict(list)
+    for entity in entities:
+        head, colon, _ = entity["name"].replace("：", ":").partition(":")
+        if colon:
+            owners[surface_key(head)].append(entity["entity_id"])
+    return {ids[0]: key for key, ids in owners.items() if key and len(ids) == 1}
+
+
 def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
     """Return one entry for each bearer, its best writing."""
     best: dict[str, Bearer] = {}
@@ -166,7 +180,7 @@ def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
 
 def writings(name: str) -> dict[str, bool]:
     """Return the keys under which a name goes, and whether each is a short form: without its article, its bracket, the
-    points of an abbreviation, a middle initial or a hyphen, or what is before its comma or colon.
+    points of an abbreviation, a middle initial or a hyphen, or what is before its comma.
 
     >>> list(writings("The Reef (1962 novel)")), list(writings("Spider-Man"))
     (['the reef 1962 novel', 'the reef', 'reef 1962 novel', 'reef'], ['spider man', 'spiderman'])
@@ -174,7 +188,7 @@ def writings(name: str) -> dict[str, bool]:
     (['j r r tolkien', 'jrr tolkien'], ['john f kennedy', 'john kennedy'])
     """
     bare = _BRACKET.sub("", name)
-    short = [re.split("[,:：]", name)[0]]
+    short = [name.partition(",")[0]]
     for form in dict.fromkeys([name, bare]):
         short.append(_POINTED.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", form))
         short += [_MIDDLE.sub("", form), _HYPHEN.sub("", form)]
