@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from workbench.language.citing import cite, marked_each, spaced
+from workbench.language.dates_and_numbers import read_dates
 from workbench.language.fields import Document, FieldsWriter
 from workbench.language.followup import asks_for_more
-from workbench.language.names import bare
+from workbench.language.names import bare, blotted
 from workbench.language.quoting import (
     Quotes,
     Sentence,
@@ -105,11 +106,19 @@ def judge(
     absent = [
         pair for pair in fields.missing if not any(_says(q, *pair, fields) for q in chosen.quotes)
     ]
-    # Where no document of the corpus holds for a list's conditions, no quotation is that list. What fields answer they
-    # have answered by now: a line of a record is no sentence that does.
+    # Where no document of the corpus holds for a list's conditions, no quotation is that list. No sentence
+    # chooses among documents by what their fields do not have.
     empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
-    unsaid = empty_list or all(quote.is_field for quote in chosen.quotes)
-    says = chosen.sure and not unsaid
+    chooses = len(fields.schema) > 1 and pattern("intent.which").search(question["text"].lower())
+    # A field is asked of a document: a name that is none of these is not answered for. What fields answer they have
+    # answered by now: a line of a record is no sentence that does.
+    unsaid = (
+        empty_list
+        or (chooses and question["not_applied"])
+        or (unknown and question["fields"])
+        or all(quote.is_field for quote in chosen.quotes)
+    )
+    says = chosen.sure and not unsaid and _says_kind(question, chosen.quotes)
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
     if not quotes:
@@ -293,6 +302,20 @@ def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
     """Return True where a text has one of the words for a field, or one of the values that a document has in it."""
     words = [field["name"], *field_words(field), *values]
     return any(fold(word) in fold(text) for word in words)
+
+
+def _says_kind(question: Question, quotes: Sequence[Sentence]) -> bool:
+    """Return True where a date, or a number that is no date, is quoted if one is asked for."""
+    texts = [quote.text.lower() for quote in quotes]
+    if question["answer_type"] == "number":
+        dates = [[span[:2] for span in read_dates(text)] for text in texts]
+        texts = [
+            text if len(spans) > 1 else blotted(text, spans)  # two dates are a duration
+            for text, spans in zip(texts, dates, strict=True)
+        ]
+    elif question["answer_type"] != "date":
+        return True
+    return any(map(pattern(f"quoted.{question['answer_type']}").search, texts))
 
 
 def _unclear(fields: FieldsWriter) -> str:
