@@ -24,7 +24,7 @@ from workbench.knowledge.indexes.stores import Chroma, opened
 from workbench.knowledge.library import Library
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.sources.lance import Lance
-from workbench.parts.upkeep.files import examine
+from workbench.parts.upkeep.files import faults_in
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -274,15 +274,15 @@ def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
         add(wb)
         expected = wb.knowledge.get("notes").search("meaning", "李安", 10)
     for fix in (lambda wb: wb.knowledge.rebuild("notes"), *([add] if kind == "chroma" else [])):
-        assert not list(examine(tmp_path / "w", settings))
+        assert not list(faults_in(tmp_path / "w", settings))
         lose()
-        assert ["workbench kb rebuild notes" in fault["fix"] for fault in examine(tmp_path / "w", settings)] == [True]
+        assert ["workbench kb rebuild notes" in fix for *_, fix in faults_in(tmp_path / "w", settings)] == [True]
         with Workbench.open(tmp_path / "w", settings) as wb:
             with pytest.raises(KnowledgeError, match=r"workbench kb rebuild notes"):
                 wb.knowledge.get("notes").search("meaning", "李安", 10)
             fix(wb)
             assert wb.knowledge.get("notes").search("meaning", "李安", 10) == expected
-        assert not list(examine(tmp_path / "w", settings))
+        assert not list(faults_in(tmp_path / "w", settings))
 
 
 WORDS = ["tea", "bees", "war", "love", "喜宴", "stones"]

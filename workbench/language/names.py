@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.knowledge.names.names import capitalised
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.ports import Bases, Entity, KnowledgeBase, Mention
+from workbench.ports import Bases, Entity, Field, KnowledgeBase, Mention
 from workbench.state import NameRead
 from workbench.text import CJK, MONTHS, fold, sentences
 
@@ -35,7 +35,35 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
     for base in bases:
         linked = (_linked(text, mention, base, quotes) for mention in base.link(text))
         names += [name for name in linked if name]
-    return _without_overlaps([*names, *_unknown(text, quotes, names)])
+    owned = filter(None, (_owner_of_field(text, base) for base in bases))
+    owners = [match.span(1) for match in owned]
+    return _without_overlaps([*names, *_unknown(text, [*quotes, *owners], names)])
+
+
+def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
+    """Match the name in 海风的作者是谁, of which a field is asked; descriptions and pronouns are not names."""
+    fields = base.about()["fields"]
+    words = {word for field in fields for word in field["called"].get("zh", ())}
+    common = {
+        *base.about()["nouns"].get("zh", ()),
+        *(value for field in fields for value in _chinese_values(field)),
+    }
+    match = re.match(
+        rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)",
+        text,
+    )
+    if match is None or re.search(r"[这那该此本它他她哪什谁最和与的]|所有|每", match[1]):
+        return None
+    return None if any(word in match[1] for word in common) else match
+
+
+def _chinese_values(field: Field) -> list[str]:
+    words = [
+        word
+        for by_language in field["values_called"].values()
+        for word in by_language.get("zh", ())
+    ]
+    return [word for word in (*field["values"], *words) if CJK.match(word)]
 
 
 def at(span: Any) -> At:
@@ -109,14 +137,14 @@ def known_name(text: str, start: int, end: int, entity: Entity, base: KnowledgeB
 
 
 def _unknown(text: str, quotes: Sequence[At], linked: Sequence[NameRead]) -> list[NameRead]:
-    """Return names that no base has: quoted titles and capitalised names, without languages and units."""
+    """Return names that no base has: quoted titles, capitalised names, owners of a field; no languages and units."""
     shouted = text.upper() == text and not CJK.search(text)
     spans = []
-    at = 0
+    begin = 0
     # each sentence begins with a capital, which makes no name
     for sentence in [] if shouted else sentences(text):
-        at = max(text.find(sentence, at), at)
-        spans += [(at + start, at + end) for start, end in capitalised(sentence)]
+        begin = max(text.find(sentence, begin), begin)
+        spans += [(begin + start, begin + end) for start, end in capitalised(sentence)]
     spans = [
         (start, end)
         for start, end in spans
