@@ -118,8 +118,12 @@ def split_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
 def shared_values(cells: Sequence[str]) -> str:
     """Return whether the columns of a row have the ``same`` values, ``partly``, or ``other`` ones; citations aside.
 
+    Lists are open, so that those without a common value have ``none``, rather than other ones.
+
     >>> shared_values(["genre", "Drama and War [1]", "War, Drama [2]"]), shared_values(["year", "1821", "1822"])
     ('same', 'other')
+    >>> shared_values(["guests", "Ann and Bo", "Cy"])
+    'none'
     """
     joints = r", and |, | and |[、，和]"
     columns = [frozenset(re.split(joints, unmarked(cell))) for cell in cells[1:]]
@@ -127,7 +131,9 @@ def shared_values(cells: Sequence[str]) -> str:
         return ""
     if len({*columns}) == 1:
         return "same"
-    return "partly" if frozenset.intersection(*columns) else "other"
+    if frozenset.intersection(*columns):
+        return "partly"
+    return "other" if {*map(len, columns)} == {1} else "none"
 
 
 def answer_blocks(answer: str, heading: str, labels: Labels) -> Iterator[Block]:

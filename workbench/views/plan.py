@@ -88,8 +88,9 @@ class PlanView:
         measured = {
             step_id: record["duration_ms"] / 1000 for step_id, record in self.last.items()
         }
+        seconds = {**self.expected, **measured}
         try:
-            return set(pairwise(self.plan.critical_path({**self.expected, **measured})))
+            return set(pairwise(self.plan.critical_path(seconds))) if seconds else set()
         except PlanError:
             return set()
 
@@ -105,7 +106,7 @@ class PlanView:
         """Return the lines that are drawn, and what each means."""
         looks = {*map(self.look, self.edges)}
         return [
-            (sign, "text", self.labels(f"line_{look}"))
+            (sign, "fail" if look == "cycle" else "text", self.labels(f"line_{look}"))
             for look, sign in _LINES.items()
             if look in looks
         ]
@@ -235,15 +236,12 @@ def problem_text(problem: Data, labels: Labels, titles: Mapping[str, str] = {}) 
     >>> from workbench.plans import Plan, PlanStep
     >>> step = PlanStep(step_id="a", objective="", tool="t", depends_on=["a"])
     >>> problem_text(Plan(steps=[step]).problems()[0], Labels("zh"))
-    '循环依赖：a → a。请去掉其中一个。'
+    '步骤不能等待它自己。'
     """
     kind = problem.get("kind")
     values = problem.get("values", {})
     if kind == "cycle":
-        names = [titles.get(step_id, step_name(step_id)) for step_id in values["path"]]
-        path = cut(" → ".join(names[:-1]), 300)
-        back = labels("problem_back", first=names[0])
-        return labels("problem_cycle", path=f"{path} → {back}")
+        return labels("problem_cycle" if len({*values["path"]}) > 1 else "problem_self")
     english = step_name(f"{problem['message']} {problem['fix']}".strip(), titles)
     if labels.language == "en" or not kind:
         return english

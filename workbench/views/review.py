@@ -126,6 +126,9 @@ def _step(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
     what, because = _conclusion(proposal, labels)
+    needs = proposals.ledger(document)
+    if not proposal["should_continue"] and any(need["kind"] == "step" for need in needs):
+        because = needs_sentence(needs, labels)
     yield (labels("suggests", what=what, why=because), "strong")
     # beside "keep searching" it would say the opposite
     fewer = proposals.fewer(document["review"])

@@ -218,12 +218,19 @@ export default {
       button.setAttribute("aria-busy", "true");
       setTimeout(() => button.removeAttribute("aria-busy"), 1000);
     };
+    // The field that a problem is with, once its form has come.
+    const mend = (tries) => {
+      const at = root.closest(".wb-root")?.querySelector(".wb-step-form .wb-wrong :is(input, textarea, select)");
+      if (at?.checkVisibility()) at.focus();
+      else if (tries) setTimeout(mend, 100, tries - 1);
+    };
     const press = (target) => {
       if (target.closest("a[href], summary")) return true; // a link only goes where it leads, a fold only opens
       const doing = target.closest("[data-do]");
       if (doing && root.contains(doing)) {
         if (!doing.disabled) {
           acknowledge(doing);
+          if (doing.dataset.do === "choose") setTimeout(mend, 150, 20);
           const field = doing.parentElement.querySelector(":scope > [data-field]"); // what is typed goes with its button
           tell(field ? `${doing.dataset.do}:${field.value}` : doing.dataset.do, doing.dataset.of ?? doing.closest("[data-key]")?.dataset.key ?? "");
         }

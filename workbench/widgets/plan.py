@@ -394,7 +394,14 @@ class PlanEditor(Panel):
         below = draw("plan.faults", labels, problems=general)
         if any(changes.values()):
             about = {"version": self._draft.base.version, "fields": field_changes}
-            below += draw("plan.changes", labels, changes=changes, titles=view.titles, **about)
+            below += draw(
+                "plan.changes",
+                labels,
+                changes=changes,
+                titles=view.titles,
+                plan=view.plan,
+                **about,
+            )
         self.below.show(below)
         messages: dict[str, list[Message]] = {}
         for fault in self.problems:

@@ -21,7 +21,7 @@ from workbench.views.labels import Labels
 from workbench.views.markup import NOTHING, draw
 from workbench.views.plan_graph import forecast_text
 from workbench.views.review import band, why
-from workbench.widgets.panel import Pick, display_if, on_change, press_button
+from workbench.widgets.panel import Pick, display_if, on_change, press_button, set_class
 from workbench.widgets.proposal import ClarifyForm, Form, Listener, PlanForm, ReflectForm
 
 if TYPE_CHECKING:
@@ -190,6 +190,8 @@ class Review(traitlets.HasTraits):
         allowed = proposals.allowed(self._request)
         # else both buttons would answer now
         display_if(self.stop, "reject" in allowed and next_step != self._labels("next_answer"))
+        display_if(self.primary, not self._problems)  # the band has the way to the first one
+        set_class(self.stop, "wb-quiet", self._problems)
         missing = not edits and "approve" not in allowed
         self.primary.disabled = bool(faults) or missing or self._sent
         self.send.disabled = not self.message.value.strip() or self._sent
