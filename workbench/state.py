@@ -183,8 +183,8 @@ class Question(TypedDict):
         sort: the order that is asked for ("longest", 最早), or None.
         limit: how many are asked for, or None; 1 for a superlative.
         count: whether it asks how many documents there are.
-        aggregate: ``sum`` or ``mean`` of the one field that is asked for, over all documents that hold; ``count``: how
-            many have each of its values; or "".
+        aggregate: ``sum`` or ``mean`` of the first field over all documents that hold, or those of each value of the
+            second; ``count``: how many have each value of the first; or "".
         fields: the fields whose values are asked for, in the order of the question.
         words: content words that are neither names, conditions nor words of asking; in order, as written.
         date_asked: the ISO date as of which it asks ("as of 2003", 截至2003年), or "".

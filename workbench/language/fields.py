@@ -356,47 +356,58 @@ class FieldsWriter:
         return marked(text, *numbers) if common else ""
 
     def _aggregate(self) -> str:
-        """Write the sum or the mean of a field over all documents of the corpus that hold for the conditions."""
-        [name] = self.question["fields"]
-        counted = [
-            pair
-            for base in self.bases
-            for pair in base.select(self.question["conditions"], count=name)
-        ]
+        """Write what is asked of all documents of the corpus that hold: a sum, a mean, or figures by a field."""
+        name, *by = self.question["fields"]
         if self.question["aggregate"] == "count":
-            return self._by_value(name, counted)
-        counts = [(read[0], count) for text, count in counted if (read := amount(text))]
-        having = sum(count for _, count in counts)
-        if not having:
-            return ""
-        total = sum(number * count for number, count in counts)
-        is_sum = self.question["aggregate"] == "sum"
-        number = f"{total if is_sum else total / having:.2f}".rstrip("0").rstrip(".")
-        value = self._value_text(self.schema[name], number)
-        english, chinese = ("Total", "总") if is_sum else ("Average", "平均")
-        documents = f"{self.counted(having)}{self.inside()}"
-        field = self.shown(name)
-        return self.say(
-            f"{english} {field} of {documents}: {value}.",
-            f"{documents}的{chinese}{field}：{value}。",
+            return self._by_value(name)
+        english, chinese = (
+            ("Total", "总") if self.question["aggregate"] == "sum" else ("Average", "平均")
         )
+        of = self.say(f"{english} {self.shown(name)}", f"{chinese}{self.shown(name)}")
+        if by:
+            return self._by_value(by[0], name, of)
+        having, value = self._figure(name)
+        documents = f"{self.counted(having)}{self.inside()}"
+        text = self.say(f"{of} of {documents}: {value}.", f"{documents}的{of}：{value}。")
+        return text if having else ""
 
-    def _by_value(self, name: str, counted: Sequence[tuple[str, int]]) -> str:
-        """Write how many documents have each value of a field: dates in their order, else the most frequent first."""
-        if not counted:
-            return ""
+    def _counted(self, name: str, *more: Condition) -> list[tuple[str, int]]:
+        """Return how many documents that hold have each value of a field."""
+        conditions = [*self.question["conditions"], *more]
+        return [pair for base in self.bases for pair in base.select(conditions, count=name)]
+
+    def _figure(self, name: str, *more: Condition) -> tuple[int, str]:
+        """Return how many documents have a number, and their sum or mean."""
+        counts = [
+            (number, n) for text, n in self._counted(name, *more) if (number := amount(text))
+        ]
+        having = sum(count for _, count in counts)
+        total = sum(number[0] * count for number, count in counts)
+        mean = total if self.question["aggregate"] == "sum" else total / max(having, 1)
+        text = f"{mean:.3f}".rstrip("0").rstrip(".")
+        return having, self._value_text(self.schema[name], text)
+
+    def _by_value(self, name: str, number: str = "", of: str = "") -> str:
+        """Write a figure for each value of a field: how many documents have it, or the sum or mean of a number."""
+        counted = self._counted(name)
         field = self.schema[name]
         shown_here = sorted(counted, key=lambda pair: (-pair[1], pair[0]))[:MOST_LISTED]
         if field["type"] == "date":
             shown_here.sort()
-        texts = [f"{self._value_text(field, value)} ({count:,})" for value, count in shown_here]
+        texts = []
+        for value, count in shown_here:
+            holds = Condition(field=name, op="eq", value=value)
+            figure = self._figure(number, holds)[1] if number else f"{count:,}"
+            texts.append(f"{self._value_text(field, value)} ({figure})")
         if more := len(counted) - len(shown_here):
             texts.append(self.say(f"{more:,} more values", f"另外 {more:,} 个值"))
         documents = f"{self.counted(len(self.selected))}{self.inside()}"
-        return self.say(
-            f"{documents} by {self.shown(name)}: {self.joined(texts)}.",
-            f"{documents}，按{self.shown(name)}：{self.joined(texts)}。",
+        what = self.say(f"{of} of {documents}", f"{documents}的{of}") if of else documents
+        text = self.say(
+            f"{what} by {self.shown(name)}: {self.joined(texts)}.",
+            f"{what}，按{self.shown(name)}：{self.joined(texts)}。",
         )
+        return text if counted else ""
 
     def _first(self) -> str:
         """Write the first document by the order that is asked for, with all that share its value."""

@@ -471,7 +471,8 @@ class _Reader:
             field=field["name"], op=_OPPOSITES[op] if refused else op, value=value
         )
         text = in_words(condition, field, self.language)
-        self.conditions.append((span[0], condition, text))
+        if text not in (said for _, _, said in self.conditions):
+            self.conditions.append((span[0], condition, text))
 
     def _add_values(self, field: Field, occurrences: Sequence[tuple[At, Any]]) -> None:
         """Add the values of one field: refused ones apart; of the others one is enough, unless a document has many."""
@@ -627,32 +628,49 @@ class _Reader:
         return True
 
     def _aggregate(self) -> tuple[Aggregate, list[str]]:
-        """Return whether the sum or the mean of a number is asked for, and of which field; no order has one."""
+        """Return what is asked of all documents together, and the fields: of a number, and by which it is asked."""
         numbers = [called for called in self.called if called.field["type"] == "number"]
         ordered = any(map(self.find, ("intent.which", "order.most", "order.least")))
         for name in cast(Any, () if ordered or len(numbers) != 1 else ("sum", "mean")):
             match = self.find(f"aggregate.{name}")
             if match:
                 self.used += [match.span(), at(numbers[0])]
-                return name, [numbers[0].field["name"]]
-        grouping = self._grouping()
-        return ("count", [grouping]) if grouping else ("", [])
+                return name, [numbers[0].field["name"], *self._each(by=True)]
+        grouping = self._each(by=bool(self.find("count.how_many"))) or self._grouping()
+        return ("count", grouping) if grouping else ("", [])
 
-    def _grouping(self) -> str:
-        """Return the field by whose values documents are counted: "papers per venue", "who has most papers"."""
-        groups = [c for c in self.called if c.field["type"] in ("category", "name", "date")]
-        marks = pattern("aggregate.each").finditer(self.plain)
-        if not self.find("count.how_many"):  # "papers by year" asks for an order
-            marks = (mark for mark in marks if not mark[0].startswith("by"))
-        each = next((m for m in marks if any(0 <= c.start - m.end() <= 2 for c in groups)), None)
+    def _each(self, *, by: bool) -> list[str]:
+        """Return the field that is called behind "per", or "by" where that asks for no order."""
+        for mark in pattern("aggregate.each").finditer(self.plain):
+            for called in self._groups():
+                if 0 <= called.start - mark.end() <= 2 and (by or not mark[0].startswith("by")):
+                    self.used += [mark.span(), at(called)]
+                    return [called.field["name"]]
+        return []
+
+    def _groups(self) -> list[Span]:
+        return [c for c in self.called if c.field["type"] in ("category", "name", "date")]
+
+    def _grouping(self) -> list[str]:
+        """Return the field by whose values documents are counted: "who has most papers", "which methods are slow"."""
+        groups = self._groups()
         most = self.find("aggregate.most") if self.find("intent.subject") else None
+        which = self.find("intent.which")
         values = pattern("aggregate.values")
-        if each:
-            groups = [called for called in groups if 0 <= called.start - each.end() <= 2]
-        elif most:  # "the most papers", 论文最多
+        orders = ("order.most", "order.least", "order.last_date", "order.first_date")
+        numbers = any(called.field["type"] == "number" for called in self.called)
+        ordered = numbers or any(map(self.find, orders))
+        if most:  # "the most papers", 论文最多
             zh = bool(CJK.search(most[0]))
             gaps = [most.start() - e if zh else s - most.end() for s, e in self.heads]
             groups = groups if any(0 <= gap <= REACH for gap in gaps) else []
+        elif which and not ordered and not any(name["doc_id"] for name in self.names):
+            groups = [
+                called
+                for called in groups
+                if 0 <= called.start - which.end() <= 2
+                and any(value.field != called.field for value in self.values)
+            ]
         else:  # "list all labels"
             groups = [
                 c
@@ -660,9 +678,10 @@ class _Reader:
                 if values.fullmatch(f"{self.plain[: c.start]}_{self.plain[c.end :]}")
             ]
         field = _only([called.field for called in groups])
-        if field:  # else nothing is accounted for
-            self.used += [at(groups[0]), *(match.span() for match in (each, most) if match)]
-        return field["name"] if field else ""
+        if field is None:
+            return []
+        self.used += [at(groups[0]), *([most.span()] if most else [])]
+        return [field["name"]]
 
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
         """Return the order that is asked for, and whether a superlative asks for a single document."""
