@@ -19,7 +19,7 @@ from workbench.plans import last_records
 from workbench.records.document import run_document
 from workbench.records.figures import Identity, identity
 from workbench.records.prompts import Prompt
-from workbench.records.proposals import JUDGED_BY
+from workbench.records.proposals import JUDGED_BY, ledger
 from workbench.records.tape import EDITED, begun, comparable, fingerprints
 from workbench.runs.fork import fork_changes
 from workbench.runs.stored import Recording, origin_of
@@ -29,6 +29,7 @@ from workbench.text import fold, unmarked
 from workbench.views.blocks import Block
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
+from workbench.views.labels.sentences import need_states
 from workbench.views.plan import query_text, quoted, step_titles
 from workbench.views.render import Shown
 
@@ -256,8 +257,8 @@ class Comparison(Shown):
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
             evidence), ``gained``, ``lost`` or ``""``, and a side its ``text`` and the ``citations``, each with its
             source.
-        cost: a run's figures (``figures.Figures``), and its ``tokens``, ``about`` so many where a server does not count
-            them; ``saved_tokens`` are those that the tape spared.
+        cost: a run's figures (``figures.Figures``), its ``needs_met``, and its ``tokens``, ``about`` so many where a
+            server does not count them; ``saved_tokens`` are those that the tape spared.
     """
 
     runs: list[Json]
@@ -530,8 +531,10 @@ def _cost(side: Side) -> Json:
     own = [effect for effect in side.effects if not effect.replayed]
     tokens = sum(effect.tokens for effect in own)
     about = any(effect.tokens and not effect.counted for effect in own)
+    document = run_document(side.run)
     return {
-        **run_document(side.run)["figures"],
+        **document["figures"],
+        "needs_met": need_states(ledger(document))["reached"],
         "tokens": tokens,
         "about": about,
         "saved_tokens": sum(e.tokens for e in side.effects) - tokens,

@@ -239,6 +239,12 @@ class FieldsWriter:
         nouns = (base.about()["nouns"] for base in self.bases)
         return next((words["measure"][0] for words in nouns if words.get("measure")), "份")
 
+    def date(self, doc_id: str) -> str:
+        """Return the first date in the fields of a document; "" where it has none."""
+        dates = (name for name in self.typed if self.schema[name]["type"] == "date")
+        known = self.documents.get(doc_id)
+        return next((date for name in dates if known for date in known.values(name)), "")
+
     def counted(self, count: int) -> str:
         """Return a count with what the documents are called."""
         noun = self.noun(count)

@@ -63,7 +63,7 @@ def beside(document: Data, labels: Labels) -> list[Block]:
         _runs(document, labels),
         _verdict(document, verdict, labels),
         *_caveats(document, labels),
-        *(block for _, _, block in parts.values()),
+        *(block for _, _, block in parts.values() if block),
         _figures(document, labels),
     ]
 
@@ -137,7 +137,7 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         yield Lines(unknown, mark="interrupted")
 
 
-def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
+def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block | None]:
     """Return whether a part is the ``same``, its counts, and its table: change, subject, and state in each run.
 
     Of equal rows it has those of the answers; an answer that is the same in all runs is folded.
@@ -181,18 +181,15 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
         if counts[kind]
     )
     title = f"{labels(f'beside_{name}')} · {summary}"
-    single = name == "claims" and state == "same"
     answer = document["runs"][0]["answer"]
-    if single and answer:
+    if name == "claims" and state == "same" and answer:
         inside = tuple(answer_blocks(answer, "", labels))
         return state, summary, Table(title, (), (), False, inside=inside)
-    if not rows:
-        return state, summary, Lines([f"= {title}"])
+    if not rows:  # that evidence is the same is in the verdict
+        return state, summary, None if name == "evidence" else Lines([f"= {title}"])
     if name == "evidence":
         notes.append(labels("beside_rank"))
-    if name == "decisions" and counts["changed"] < 2:
-        single |= document["parts"]["where"] == "decision"
-    return state, summary, clipped(title, heads, cells, notes=notes, opened=not single)
+    return state, summary, clipped(title, heads, cells, notes=notes)
 
 
 def _paired(rows: Sequence[Data]) -> Iterator[Data]:
@@ -220,19 +217,10 @@ _WORDS = {"who": reviewer_name, "decision": decision_texts, "fields": field_chan
 _PARTS = {"claims": "claim", "evidence": "piece", "steps": "step", "decisions": "point"}
 """Each table, with the heading of its rows; their texts are in the template."""
 _COUNTS = (
-    "statements",
-    "citation_recall",
-    "found",
-    "evidence",
-    "in_prompt",
-    "cited",
-    "calls",
-    "saved_calls",
-    "tokens",
-    "saved_tokens",
-    "total_s",
-    "saved_s",
+    *("needs_met", "citation_recall", "statements", "cited", "in_prompt", "evidence", "found"),
+    *("total_s", "whole_s", "calls", "saved_calls", "tokens", "saved_tokens"),
 )
+"""What was reached, then what it cost; ``whole_s`` is the time without reuse, where something was reused."""
 
 
 def _figures(document: Data, labels: Labels) -> Block:
@@ -241,6 +229,8 @@ def _figures(document: Data, labels: Labels) -> Block:
     The phases below the time add up to it.
     """
     costs = document["cost"]
+    reused = any(cost["saved_s"] for cost in costs)
+    costs = [cost | {"whole_s": reused * (cost["total_s"] + cost["saved_s"])} for cost in costs]
     lines = [
         (name, labels(f"metric_{name}"), [cost[name] or 0 for cost in costs]) for name in _COUNTS
     ]
@@ -260,9 +250,6 @@ def _figures(document: Data, labels: Labels) -> Block:
         if len(values) == 2:
             change = values[1] - values[0]
             sign = "+" if change > 0 else "−"
-            if name.endswith("_s") and values[0]:  # rounded times do not add up
-                write = percent
-                change /= values[0]
             cells.append(sign + write(abs(change)) if change else "=")
         about = name == "tokens" and any(cost["about"] for cost in costs)
         rows.append((title + (labels("beside_about") if about else ""), *cells))

@@ -145,12 +145,19 @@ def sheet(
 ) -> Drawing:
     """Put a body on a sheet below its title, a line about it, and the meaning of its signs.
 
-    ``heat`` names what the colours of shares are shares of; ``lines`` have dashes, a colour and words.
+    ``heat`` names what the colours of shares are shares of; ``lines`` have dashes, no colour, and words.
     """
     inside = Markup(str(joined([*body.lines, *body.rows.values()])).replace(*_STILL))
-    signs = {"legend": legend, "heat": heat, "lines": lines}
     root = draw(
-        "svg.sheet", title=title, under=under, inside=inside, body=body, font=FONT, **signs
+        "svg.sheet",
+        title=title,
+        under=under,
+        inside=inside,
+        body=body,
+        font=FONT,
+        legend=legend,
+        heat=heat,
+        lines=lines,
     )
     return Drawing(title, root, tuple(data))
 

@@ -102,15 +102,8 @@ MENTION = "Name"
 """The type of what a text only names."""
 _INKS = {"Person": "person", MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}
 """Type of an entity -> family of colour; a document has its own."""
-_LINES = (
-    ("run", ""),
-    ("person", "7 3"),
-    ("done", "2 3"),
-    ("text", "9 3 2 3"),
-    ("fail", "4 4"),
-    ("idle", "1 3"),
-)
-"""Colour and dashes of the types of relations, those of the answer first; further types look like the last."""
+_DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 4", "1 3")
+"""Dashes of the types of relations, those of the answer first; further types look like the last."""
 _LONGEST_NAME = 26
 _HIGH = 34
 """Pixels from an entity to one below it."""
@@ -135,9 +128,9 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     pairs = defaultdict[tuple[str, ...], list[Relation]](list)
     for relation in graph.relations:
         pairs[tuple(sorted(ends(relation)))].append(relation)
-    # those of the answer first, so that neighbours change no colour
+    # those of the answer first, so that neighbours change no line
     types = dict.fromkeys(r["type"] for r in (*graph.core().relations, *graph.relations))
-    looks = dict(zip(types, _LINES, strict=False))
+    looks = dict(zip(types, _DASHES, strict=False))
     word = partial(_word, graph=graph, labels=labels)
     lines, words = list[Markup](), list[Markup]()
     about: Json = {"graph": graph, "looks": looks, "word": word}
@@ -148,6 +141,7 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
         lines.append(draw("svg.relation", labels, **about))
         words.append(draw("svg.relation_words", labels, **about))
     lines += words  # no line strikes them out
+    lines.append(draw("svg.columns", labels, graph=graph))
     rows = dict[str, Markup]()
     inks = dict[str, dict[str, None]]()
     for i, entity in graph.entities.items():
@@ -173,7 +167,7 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     legend = [("■", ink, labels("comma").join(each)) for ink, each in inks.items()]
     if len(graph.seeds) < len(graph.entities):
         legend.append(("▬", "dim", of_it))
-    told = [(dashes, ink, short(word("rel", kind), 20)) for kind, (ink, dashes) in looks.items()]
+    told = [(dashes, "idle", short(word("rel", kind), 20)) for kind, dashes in looks.items()]
     body = Body(lines, rows, _WIDTH, height)
     return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend, lines=told)
 
@@ -212,7 +206,7 @@ def _apart(
         wide = 0 if entity_id in dots else width(names[entity_id], 13) + 22
         x = _WIDTH / 2 + place.real * (_WIDTH / 2 - 70)
         x = min(max(x, wide / 2), _WIDTH - wide / 2)
-        patch = Patch(round(x), round(24 + place.imag * _ROW), wide, _HIGH)
+        patch = Patch(round(x), round(46 + place.imag * _ROW), wide, _HIGH)
         while wide and (obstacle := next(filter(patch.meets, apart.values()), None)):
             patch = patch._replace(y=obstacle.y + _HIGH)
         apart[entity_id] = patch

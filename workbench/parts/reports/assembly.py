@@ -5,7 +5,6 @@ appendix that says how far it can be trusted.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from itertools import count
 from operator import itemgetter
@@ -144,7 +143,7 @@ class _Assembly:
             self.add("listed", text, f"## {head}")
         self._number_sources()
         if "introduction" in wanted:  # says how many are cited
-            self.add("introduction", self._sources())
+            self.add("introduction", self._scope())
             self.chapters.insert(1, self.chapters.pop())
 
     def _answer(self) -> str:
@@ -223,27 +222,23 @@ class _Assembly:
             texts.append(self.labels("part_found_on", title=title, documents=documents))
         return self.labels("part_found", sections=self.labels("comma").join(texts))
 
-    def _sources(self) -> str:
-        """Return the span of dates of what was found, its most frequent categories, and how much is cited and holds."""
-        texts = []
-        for name in self.fields.typed if self.reading["conditions"] else ():
-            values = Counter(
-                escaped(v) for d in self.fields.holding for v in self.fields.value_texts(d, name)
-            )
-            kind = self.fields.schema[name]["type"]
-            shown = self.fields.shown(name)
-            if kind == "date" and len(values) > 1:
-                span = {"first": min(values), "last": max(values)}
-                texts.append(self.labels("part_span", name=shown, **span))
-            elif kind == "category" and len(values) > 1:
-                most = (f"{value} ({count})" for value, count in values.most_common(3))
-                values_text = self.labels("comma").join(most)
-                texts.append(self.labels("part_most", name=shown, values=values_text))
-        bases = self.labels("comma").join(escaped(base.name) for base in self.bases)
-        texts.append(self.labels("part_sources", bases=bases, n=len(self.numbers)))
-        check = consistency_texts(self.state["report"].get("consistency", {}), self.labels)
-        texts += [line + self.fields.say(".", "。") for line in check]
-        return self.fields.say(" ", "").join(texts)
+    def _scope(self) -> str:
+        """Return how many documents are cited, the span of their first dates, and from where."""
+        ids = {piece["metadata"].get("doc_id") for piece in self.by_number().values()}
+        cited = [d.doc_id for d in self.fields.holding if d.doc_id in ids]
+        dates = sorted({*map(self.fields.date, cited)} - {""})
+        span = (
+            self.labels("part_span", first=escaped(dates[0]), last=escaped(dates[-1]))
+            if dates[1:]
+            else ""
+        )
+        return self.labels(
+            "part_scope",
+            documents=escaped(self.fields.counted(len(cited)) + self.fields.inside()),
+            span=span,
+            n=len(self.numbers),
+            bases=self.labels("comma").join(escaped(base.name) for base in self.bases),
+        )
 
     def _open(self, mark: str = "") -> str:
         """Return the topics that nothing was found on."""
@@ -276,14 +271,15 @@ class _Assembly:
         )
 
     def appendix(self) -> str:
-        """Return by whom it was written, and what was assumed."""
+        """Return by whom it was written, what was counted, and what was assumed."""
         report = self.state["report"]
         plan = self.state.get("plan") or {}
         assumed = dict.fromkeys([*report.get("assumptions", []), *plan.get("assumptions", [])])
-        parts = [f"*{self._writers()}*"]
+        counts = consistency_texts(report.get("consistency", {}), self.labels)
+        parts = [f"*{self._writers()}*", escaped(" · ".join(counts))]
         lines = [f"- {escaped(text)}" for text in assumed]
         parts += [f"### {self.labels('part_assumed')}", "\n".join(lines)] if lines else []
-        return "\n\n".join(parts)
+        return "\n\n".join(filter(None, parts))
 
     def _writers(self) -> str:
         labels = self.labels

@@ -41,7 +41,9 @@ from workbench.tools.tool import FunctionTool, Search, ToolOutput
 from workbench.views.labels import Labels
 
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
-LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：)(?=.)")
+LED_BY = re.compile(
+    r"^\*\*[^*\n]{1,200}\*\*(?: \([^)\n]{1,40}\)|（[^）\n]{1,240}）)?(?:: |：)(?=.)"
+)
 
 
 def written_sections(state: Data) -> list[SectionContent]:
@@ -57,7 +59,7 @@ def written_sections(state: Data) -> list[SectionContent]:
 def without_marks(text: str) -> str:
     """Return a statement as it stands, without its marks, and without the title of its document before it.
 
-    >>> without_marks("**Survey**: It has 42 arches [3]."), without_marks("**《测量》**：有 42 个桥拱 [3]。")
+    >>> without_marks("**Survey** (1853): It has 42 arches [3]."), without_marks("**《测量》**：有 42 个桥拱 [3]。")
     ('It has 42 arches.', '有 42 个桥拱。')
     """
     return LED_BY.sub("", unmarked(text).strip())

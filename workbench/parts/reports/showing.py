@@ -18,7 +18,7 @@ from workbench.parts.reports.markdown import (
 from workbench.state import Data, Json
 from workbench.views.drawing import STYLE
 from workbench.views.labels import Labels
-from workbench.views.markup import draw
+from workbench.views.markup import cut, draw
 from workbench.views.render import CLASSES
 from workbench.views.review import support_text
 from workbench.views.run import Marks
@@ -115,5 +115,6 @@ def consistency_texts(check: Data, labels: Labels) -> list[str]:
     if not check:
         return []
     lines = [labels("answer_supported", n=check["supported"], of=check["statements"])]
-    contradictions = len(check.get("contradictions") or ())
-    return [*lines, labels("report_contradicts", n=contradictions)] if contradictions else lines
+    pairs = check.get("contradictions") or ()
+    which = cut(labels("semicolon").join(pair["first"] for pair in pairs), 200)
+    return lines + [labels("report_contradicts", n=len(pairs), which=which)] * bool(pairs)

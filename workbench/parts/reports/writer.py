@@ -476,34 +476,36 @@ def section_text(
     quoted = [s for key, s in by_text.items() if key in wanted or not wanted]
     by_document: dict[str, list[Sentence]] = {}
     of_one = kind.of_one * (2 if len({s.doc_id for s in quoted}) == 1 else 1)
-    for sentence in sorted(quoted, key=lambda sentence: (sentence.n, sentence.place)):
+    # one that begins small is the rest of another, and stands only where its document has no whole one
+    for sentence in sorted(quoted, key=lambda s: (s.text[:1].islower(), s.n, s.place)):
         own = by_document.setdefault(sentence.doc_id, [])
-        if len(own) < of_one and sum(map(len, by_document.values())) < kind.statements:
+        most = 1 if sentence.text[:1].islower() else of_one
+        if len(own) < most and sum(map(len, by_document.values())) < kind.statements:
             own.append(sentence)
-    text = "\n\n".join(
-        _paragraph(sentences, title_of(pieces[sentences[0].n - 1]), fields)
-        for sentences in by_document.values()
-        if sentences
+    by_date = sorted(
+        filter(None, by_document.values()), key=lambda own: fields.date(own[0].doc_id) or "~"
     )
+    text = "\n\n".join(_paragraph(own, title_of(pieces[own[0].n - 1]), fields) for own in by_date)
     return spaced(text) if question["language"] == "zh" else text
 
 
 def _paragraph(quoted: Sequence[Sentence], title: str, fields: FieldsWriter) -> str:
     """Write what one document says; foreign sentences in quotation marks, behind whose words they are."""
     called = escaped(fields.called(title))
+    about = [title * (fields.called(title) != title), fields.date(quoted[0].doc_id)]
+    inside = escaped("，".join(filter(None, about)))
+    lead = fields.say(f"**{called}**", f"**{titled(called)}**")
+    lead += fields.say(f" ({inside})", f"（{inside}）") * bool(inside) + fields.say(": ", "：")
     if detect_language(quoted[0].text) != fields.question["language"]:
-        original = escaped(title)
-        both = f"**{titled(called)}**" + f"（{original}）" * (called != original)
         words = " ".join(f"“{s.text}” [{s.n}]" for s in quoted)
-        return fields.say(f"**{original}**: {words}", f"{both}：{words}。")
+        return lead + fields.say(words, f"{words}。")
     closed = [
-        # one that begins small is the rest of another
         "… " * s.text[:1].islower() + s.text + fields.say(".", "。") * (s.text[-1:] not in CLOSED)
         for s in quoted
     ]
     text = fields.say(" ", "").join(
         marked_each(t, s.n) for t, s in zip(closed, quoted, strict=True)
     )
-    if fold(title) in fold(text) or len(sentences(title)) > 1:  # a title that ends in its middle
+    if len(sentences(title)) > 1:  # a title that ends in its middle
         return re.sub(r"^(?=[#>+*-])", r"\\", text)
-    return fields.say(f"**{called}**: {text}", f"**{titled(called)}**：{text}")
+    return lead + text
