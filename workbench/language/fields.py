@@ -155,7 +155,9 @@ class FieldsWriter:
         if about and question["fields"]:
             return self._facts(about)
         if about and all(sentence.is_field for d in about for sentence in d.sentences):
-            return "\n".join(self.statement(document, self.typed) for document in about)
+            dates = [name for name in self.typed if self.schema[name]["type"] == "date"]
+            names = dates if question["answer_type"] == "date" else self.typed
+            return "\n".join(self.statement(document, names) for document in about)
         if question["names"]:
             return ""
         if question["count"] and not question["conditions"]:
