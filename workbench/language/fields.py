@@ -146,10 +146,12 @@ class FieldsWriter:
             return self._sides(about)
         if question["intent"] == "recommend":
             return ""
-        if question["aggregate"] == "count":
-            self.not_applied.extend(question["words"])
-        if question["aggregate"] == "count" or (question["aggregate"] and not question["words"]):
-            return self._aggregate()
+        if question["aggregate"] and not question["names"]:
+            if question["aggregate"] == "count":
+                self.not_applied.extend(question["words"])
+                return self._aggregate()
+            if not question["words"]:
+                return self._aggregate()
         if question["words"]:
             return self._words_left()
         if about and question["fields"]:
@@ -422,6 +424,8 @@ class FieldsWriter:
         sort = self.question["sort"]
         assert sort is not None
         having = [document for document in self.holding if document.values(sort["field"])]
+        if not having or having[0].doc_id != self.selected[0]:
+            return ""  # the first is not among the evidence
         first = [d for d in having if d.values(sort["field"]) == having[0].values(sort["field"])]
         names = dict.fromkeys([sort["field"], *self.question["fields"]])
         return "\n".join(self.statement(document, names, self.inside()) for document in first)
