@@ -148,9 +148,9 @@ class Piece(TypedDict):
     """One finding of a step, or the representative of several.
 
     ``n`` is its place in the merge, None when it did not come so far; ``step`` found it, with the highest score where
-    several did. ``score`` is after the merge. ``why`` it was dropped: ``results`` and ``characters`` are the two limits
-    of the merge, ``duplicate`` the same piece again, whose ``of`` is the place of the one that was kept, ``struck`` a
-    person's decision. ``mark`` is that of a person, ``signals`` are the parts of its score, ``fields`` its document's.
+    several ``steps`` did. ``score`` is after the merge. ``why`` it was dropped: ``results`` and ``characters`` are the
+    two limits of the merge, ``duplicate`` the same piece again, ``struck`` a person's decision. ``mark`` is that of a
+    person, ``signals`` are the parts of its score, ``fields`` its document's.
     """
 
     key: str
@@ -165,7 +165,7 @@ class Piece(TypedDict):
     fate: Fate
     in_prompt: bool
     why: Why
-    of: int | None
+    steps: list[str]
     mark: str
     signals: dict[str, float]
     fields: Json
@@ -188,6 +188,7 @@ def pieces(
         marks: ``pinned`` or ``struck``, by the keys of pieces.
     """
     best = winners(results_by_step)
+    found = {step: {*map(identity, results)} for step, results in results_by_step.items()}
     places = {identity(result): n for n, result in enumerate(evidence, 1)}
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
@@ -208,7 +209,7 @@ def pieces(
             fate=fate,
             in_prompt=n is not None and n <= used,
             why=why,
-            of=places.get(identity(result)) if why == "duplicate" else None,
+            steps=[step for step, keys in found.items() if identity(result) in keys],
             mark=marks.get("/".join(identity(result)), ""),
             signals=result["metadata"].get("signals") or {},
             fields=result["metadata"].get("fields") or {},

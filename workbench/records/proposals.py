@@ -205,6 +205,8 @@ def next_pass(
 def ledger(document: Data) -> list[Data]:
     """Return the needs of the newest reflection of a run, then what a person added to its plan, which nothing judged.
 
+    Those that are neither met nor decided come first: their places are their numbers wherever they are shown.
+
     >>> added = {"edits": {"plan": {"steps": [{"objective": "the fathers"}]}}, "proposal": {"plan": None}}
     >>> ledger({"reflections": [], "decisions": [added]})
     [{'need': 'the fathers', 'kind': 'step', 'met': 0.0, 'by': (), 'title': '', 'quote': '', 'said': ''}]
@@ -215,7 +217,7 @@ def ledger(document: Data) -> list[Data]:
         for text in _objectives(decision["edits"]):
             if text and text not in objectives:
                 ledger.setdefault(text, {"need": text, **_UNJUDGED})
-    return [*ledger.values()]
+    return sorted(ledger.values(), key=lambda need: need["said"] in DECIDED or need["met"] >= MET)
 
 
 def _objectives(planned: Data) -> list[str]:

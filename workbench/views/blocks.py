@@ -133,7 +133,7 @@ def shared_values(cells: Sequence[str]) -> str:
         return "same"
     if frozenset.intersection(*columns):
         return "partly"
-    return "other" if {*map(len, columns)} == {1} else "none"
+    return "none" if max(map(len, columns)) > 1 else "other"
 
 
 def answer_blocks(answer: str, heading: str, labels: Labels) -> Iterator[Block]:

@@ -153,6 +153,7 @@ def steps(view: PlanView) -> Picture:
             view.labels,
             view=view,
             step=step,
+            n=index[step.step_id] + 1,
             title=view.titles[step.step_id],
             gutter=gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW),
             wide=wide,
@@ -241,7 +242,7 @@ def problem_text(problem: Data, labels: Labels, titles: Mapping[str, str] = {}) 
     kind = problem.get("kind")
     values = problem.get("values", {})
     if kind == "cycle":
-        return labels("problem_cycle" if len({*values["path"]}) > 1 else "problem_self")
+        return labels("problem_cycle" if values["path"][2:] else "problem_self")
     english = step_name(f"{problem['message']} {problem['fix']}".strip(), titles)
     if labels.language == "en" or not kind:
         return english

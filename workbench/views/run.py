@@ -182,7 +182,7 @@ def evidence(
             pieces=distinct,
             marks=marks,
             said=relevant.get(piece["key"]),
-            title=titles.get(piece["step"], ""),
+            titles=titles,
         )
     return Picture(
         draw(

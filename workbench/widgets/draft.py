@@ -132,7 +132,7 @@ def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
             name: value for name, value in step.tool_input.items() if name not in references
         }
         return Fix(
-            "fix_first" if source in path and source != step_id else "fix_unlink",
+            "fix_first" if path[2:] else "fix_unlink",
             source,
             plan.replace(step_id, depends_on=depends_on, tool_input=tool_input),
         )

@@ -388,19 +388,26 @@ class PlanEditor(Panel):
         labels = self.labels
         view = self._view(changes)
         self.list.show(plan_graph(view) if self._graph else steps(view))
-        look = {"draft": self._draft, "editable": self._editable, "graph": self._graph}
-        self.bar.show(draw("plan.bar", labels, edits=count_changes(changes), **look))
+        self.bar.show(
+            draw(
+                "plan.bar",
+                labels,
+                edits=count_changes(changes),
+                draft=self._draft,
+                editable=self._editable,
+                graph=self._graph,
+            )
+        )
         general = [problem_text(fault, labels) for fault in self.problems if not fault["step_id"]]
         below = draw("plan.faults", labels, problems=general)
         if any(changes.values()):
-            about = {"version": self._draft.base.version, "fields": field_changes}
             below += draw(
                 "plan.changes",
                 labels,
+                view=view,
                 changes=changes,
-                titles=view.titles,
-                plan=view.plan,
-                **about,
+                draft=self._draft,
+                fields=field_changes,
             )
         self.below.show(below)
         messages: dict[str, list[Message]] = {}
@@ -418,8 +425,7 @@ class PlanEditor(Panel):
             fix = None if self._lock(step_id) else suggest_fix(self._draft.plan, fault, step_id)
             label = ""
             if fix:
-                subject = str(fix.subject)
-                what = titles.get(subject, step_name(subject))
+                what = step_name(fix.subject, titles)
                 label = self.labels(fix.label, what=what, step=titles[step_id])
             yield Message(text, label, partial(self._apply_fix, fault, step_id))
             text = ""

@@ -159,9 +159,8 @@ class ReflectForm(Form):
         listener: Listener,
     ):
         """Offer the needs of a run's document, and the held steps of its plan, without those that ran."""
-        self._needs = sorted(
-            proposals.ledger(document), key=lambda need: need_verdict(need, labels)[0] == "✓"
-        )
+        self._needs = proposals.ledger(document)
+        self._document = document
         super().__init__(request, labels, listener)
         recorded = document.get("plan") or {"steps": []}
         titles = document_titles(document)
@@ -235,13 +234,18 @@ class ReflectForm(Form):
         verdicts = [(labels(f"need_{verdict}"), verdict) for verdict in proposals.VERDICTS]
         own: dict[str, Control] = {}
         titles = {"": labels("need_another")}
-        for need in self._needs:
+        for n, need in enumerate(self._needs, 1):
             name = need["need"]
             # a verdict can be changed, but not withdrawn
             none = [] if need["said"] else [(labels(f"need_{need_state(need)}"), "")]
             own[name] = choice([*none, *verdicts])
             titles[name] = draw(
-                "review.need", labels, need=need, verdict=need_verdict(need, labels)
+                "review.need",
+                labels,
+                n=n,
+                need=need,
+                verdict=need_verdict(need, labels),
+                document=self._document,
             )
         own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
         schema = {"properties": {need: {} for need in own}, "required": [*own]}

@@ -105,7 +105,7 @@ class Review(traitlets.HasTraits):
         """Show the request of a run. The same request shown again does not disturb what was typed.
 
         Args:
-            document: of a run, with its ``review``.
+            document: of a run, with its ``review``, and the ``pieces`` that it has found.
             plan: the plan as edited next to this panel, None without edits. At a reflection its steps that are not
                 recorded are the next ones.
             problems: of that plan; nothing can be sent until they are fixed.

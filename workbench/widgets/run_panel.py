@@ -143,6 +143,7 @@ class Working:
             for part in (self.evidence, self.form, *self.result.children):
                 display_if(part, part is self.ask.region)
             return
+        self._read_pieces(run)
         # a report, whose plan has run
         writes = proposals.kind(document["review"] or {}) in paths("forms")
         self.editor.show(
@@ -230,7 +231,9 @@ class Working:
         edits = editor.edits
         if status == "paused" and document["review"]:
             plan = editor.plan if edits else None
-            self.review.show(document, plan=plan, problems=editor.problems)
+            self.review.show(
+                {**document, "pieces": self._pieces[1]}, plan=plan, problems=editor.problems
+            )
         forks = status == "done" and edits > 0
         if forks:
             faults = len(editor.problems)
