@@ -611,7 +611,8 @@ class _Reader:
             tests = [Condition(field=field["name"], op=op, value=bounds) for field in fields]
             selections = [self.select([test]) for test in tests if not date.unclear]
             if not selections or selections.count(selections[0]) < len(selections):
-                self.skip(date)
+                if selecting or date.unclear or fields or bound:  # else a text may speak of it
+                    self.skip(date)
             elif selecting or selections[0]:  # else a date that a text speaks of
                 self._add(fields[0], op, bounds, at(date), field_word)
 
