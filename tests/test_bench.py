@@ -452,12 +452,12 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert "forked from" not in fork and Markup.escape(second) in fork, "no answer is shown twice"
     name = "Fork at decision 1 · reflect: answered now"
     page = shared_wb.bench(stopped)
-    page.view = "compare"
+    head, page.view = text(page.head), "compare"
     waits = asked.fork(at="0-reflect")
     boxes = (
         fork,
         shared_wb.runs.lines(text=stopped.run_id)._repr_html_(),
-        text(page.head),
+        head,
         text(page.futures.compared),
     )
     assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
@@ -491,7 +491,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         "needs": 3,
         "needs_met": 2,
         "needs_unjudged": 1,
-        **{"calls": 4, "cited": 2, "score": None},
+        **{"calls": 4, "saved_calls": 3, "cited": 2, "score": None},
     }
     look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": (), "tagging": False}
     look |= {"letters": {}, "here": "", "rated": {}}

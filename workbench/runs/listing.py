@@ -64,8 +64,8 @@ class WorkspaceRuns:
     def costs(self, run_id: str) -> Json:
         """Return the seconds, calls, models, tokens, money, needs and score of a run; None where nothing is counted.
 
-        The calls are of tools, reused ones too; ``saved_seconds`` are those of reused ones, ``cited`` passages of the
-        answer. ``needs_met`` of its ``needs`` are met, surely or likely, and
+        The ``calls`` of tools were made, the ``saved_calls`` reused; ``saved_seconds`` are those of these,
+        ``cited`` passages of the answer. ``needs_met`` of its ``needs`` are met, surely or likely, and
         ``needs_unjudged`` nothing judged. The score is the share of the answer's statements that their sources support.
         """
         run = self._workspace.run(run_id)._read_once()
@@ -77,7 +77,8 @@ class WorkspaceRuns:
         return {
             "seconds": counted["total_s"],
             "saved_seconds": counted["saved_s"],
-            "calls": counted["calls"] + counted["saved_calls"],
+            "calls": counted["calls"],
+            "saved_calls": counted["saved_calls"],
             "cited": counted["cited"],
             "model": ", ".join(dict.fromkeys(call["model"] for call in calls)),
             "tokens": total["tokens"] or None,

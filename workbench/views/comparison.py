@@ -217,8 +217,19 @@ _WORDS = {"who": reviewer_name, "decision": decision_texts, "fields": field_chan
 _PARTS = {"claims": "claim", "evidence": "piece", "steps": "step", "decisions": "point"}
 """Each table, with the heading of its rows; their texts are in the template."""
 _COUNTS = (
-    *("needs_met", "citation_recall", "statements", "cited", "in_prompt", "evidence", "found"),
-    *("total_s", "whole_s", "calls", "saved_calls", "tokens", "saved_tokens"),
+    "needs_met",
+    "citation_recall",
+    "statements",
+    "cited",
+    "in_prompt",
+    "evidence",
+    "found",
+    "total_s",
+    "whole_s",
+    "calls",
+    "saved_calls",
+    "tokens",
+    "saved_tokens",
 )
 """What was reached, then what it cost; ``whole_s`` is the time without reuse, where something was reused."""
 

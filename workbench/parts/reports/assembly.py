@@ -227,15 +227,12 @@ class _Assembly:
         ids = {piece["metadata"].get("doc_id") for piece in self.by_number().values()}
         cited = [d.doc_id for d in self.fields.holding if d.doc_id in ids]
         dates = sorted({*map(self.fields.date, cited)} - {""})
-        span = (
-            self.labels("part_span", first=escaped(dates[0]), last=escaped(dates[-1]))
-            if dates[1:]
-            else ""
-        )
+        what = self.fields.counted(len(cited)) + self.fields.inside()
+        if dates[1:]:
+            what += self.labels("part_span", first=dates[0], last=dates[-1])
         return self.labels(
             "part_scope",
-            documents=escaped(self.fields.counted(len(cited)) + self.fields.inside()),
-            span=span,
+            what=escaped(what),
             n=len(self.numbers),
             bases=self.labels("comma").join(escaped(base.name) for base in self.bases),
         )
