@@ -198,8 +198,8 @@ def group_by_document(results: Evidence) -> dict[str, Document]:
             fields |= stated
             stated_by |= dict.fromkeys(stated, place)
         title = str(first["metadata"].get("title") or doc_id)
-        said = tuple(sentence for sentence in sentences if sentence.doc_id == doc_id)
-        documents[doc_id] = Document(doc_id, title, n, fields, stated_by, said)
+        own_sentences = tuple(sentence for sentence in sentences if sentence.doc_id == doc_id)
+        documents[doc_id] = Document(doc_id, title, n, fields, stated_by, own_sentences)
     return documents
 
 

@@ -467,7 +467,7 @@ def read_numbers(text: str) -> list[NumberSpan]:
 
 
 def read_limit(text: str) -> tuple[int, int, int | None] | None:
-    """Return how many are asked for, behind where it says so.
+    """Return the place of a limit and how many are asked for.
 
     >>> read_limit("the three largest grants"), read_limit("前五"), read_limit("推荐几部")
     ((0, 9, 3), (0, 2, 5), None)

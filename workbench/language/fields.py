@@ -53,8 +53,8 @@ class Document:
         """Return the values of a field as text; an empty list where the document has none."""
         value = self.fields.get(name)
         values = value if isinstance(value, list | tuple) else [value]
-        known = [v for v in values if v not in (None, "")]
-        return [_YES_NO[v] if isinstance(v, bool) else str(v) for v in known]
+        present = [v for v in values if v not in (None, "")]
+        return [_YES_NO[v] if isinstance(v, bool) else str(v) for v in present]
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -246,8 +246,8 @@ class FieldsWriter:
     def date(self, doc_id: str) -> str:
         """Return the first date in the fields of a document; "" where it has none."""
         dates = (name for name in self.typed if self.schema[name]["type"] == "date")
-        known = self.documents.get(doc_id)
-        return next((date for name in dates if known for date in known.values(name)), "")
+        document = self.documents.get(doc_id)
+        return next((date for name in dates if document for date in document.values(name)), "")
 
     def counted(self, count: int) -> str:
         """Return a count with what the documents are called."""
@@ -373,12 +373,12 @@ class FieldsWriter:
         english, chinese = (
             ("Total", "总") if self.question["aggregate"] == "sum" else ("Average", "平均")
         )
-        of = self.say(f"{english} {self.shown(name)}", f"{chinese}{self.shown(name)}")
+        label = self.say(f"{english} {self.shown(name)}", f"{chinese}{self.shown(name)}")
         if by:
-            return self._by_value(by[0], name, of)
+            return self._by_value(by[0], name, label)
         having, value = self._figure(name)
         documents = f"{self.counted(having)}{self.inside()}"
-        text = self.say(f"{of} of {documents}: {value}.", f"{documents}的{of}：{value}。")
+        text = self.say(f"{label} of {documents}: {value}.", f"{documents}的{label}：{value}。")
         return text if having else ""
 
     def _counted(self, name: str, *more: Condition) -> list[tuple[str, int]]:
@@ -397,7 +397,7 @@ class FieldsWriter:
         text = f"{mean:.3f}".rstrip("0").rstrip(".")
         return having, self._value_text(self.schema[name], text)
 
-    def _by_value(self, name: str, number: str = "", of: str = "") -> str:
+    def _by_value(self, name: str, number: str = "", label: str = "") -> str:
         """Write a figure for each value of a field: how many documents have it, or the sum or mean of a number."""
         counted = self._counted(name)
         field = self.schema[name]
@@ -412,7 +412,9 @@ class FieldsWriter:
         if more := len(counted) - len(shown_here):
             texts.append(self.say(f"{more:,} more values", f"另外 {more:,} 个值"))
         documents = f"{self.counted(len(self.selected))}{self.inside()}"
-        what = self.say(f"{of} of {documents}", f"{documents}的{of}") if of else documents
+        what = (
+            self.say(f"{label} of {documents}", f"{documents}的{label}") if label else documents
+        )
         text = self.say(
             f"{what} by {self.shown(name)}: {self.joined(texts)}.",
             f"{what}，按{self.shown(name)}：{self.joined(texts)}。",

@@ -171,7 +171,7 @@ def _without_overlaps(names: Sequence[NameRead]) -> list[NameRead]:
     """Return names in the order of the text; the longer of two that overlap; two bases with one span give one name."""
     result: list[NameRead] = []
     for name in sorted(names, key=lambda n: n["start"] - n["end"]):
-        same = next((known for known in result if at(known) == at(name)), None)
+        same = next((result_name for result_name in result if at(result_name) == at(name)), None)
         if same:
             same["bases"] += [base for base in name["bases"] if base not in same["bases"]]
         elif not meets(name, result):

@@ -471,7 +471,7 @@ class _Reader:
             field=field["name"], op=_OPPOSITES[op] if refused else op, value=value
         )
         text = in_words(condition, field, self.language)
-        if text not in (said for _, _, said in self.conditions):
+        if text not in (before for _, _, before in self.conditions):
             self.conditions.append((span[0], condition, text))
 
     def _add_values(self, field: Field, occurrences: Sequence[tuple[At, Any]]) -> None:
@@ -515,8 +515,8 @@ class _Reader:
             before = (
                 self.plain[max(0, called.start - 8) : called.start] if called and leads else ""
             )
-            asked = pattern("intent.subject").search(before)  # its value is asked for
-            if called and not asked and (counts[called.field["name"]] or not name["entity_id"]):
+            asks = pattern("intent.subject").search(before)  # its value is asked for
+            if called and not asks and (counts[called.field["name"]] or not name["entity_id"]):
                 self.used.append(at(called))
                 applied.append((called.field["name"], span, name["name"]))
             elif usual and counts[usual] and (not name["doc_id"] or span in self.refused):
@@ -631,8 +631,8 @@ class _Reader:
     def _aggregate(self) -> tuple[Aggregate, list[str]]:
         """Return what is asked of all documents together, and the fields: of a number, and by which it is asked."""
         numbers = [called for called in self.called if called.field["type"] == "number"]
-        ordered = any(map(self.find, ("intent.which", "order.most", "order.least")))
-        for name in cast(Any, () if ordered or len(numbers) != 1 else ("sum", "mean")):
+        has_order = any(map(self.find, ("intent.which", "order.most", "order.least")))
+        for name in cast(Any, () if has_order or len(numbers) != 1 else ("sum", "mean")):
             match = self.find(f"aggregate.{name}")
             if match:
                 self.used += [match.span(), at(numbers[0])]
@@ -655,17 +655,19 @@ class _Reader:
     def _grouping(self) -> list[str]:
         """Return the field by whose values documents are counted: "who has most papers", "which methods are slow"."""
         groups = self._groups()
-        most = self.find("aggregate.most") if self.find("intent.subject") else None
+        superlative = self.find("aggregate.most") if self.find("intent.subject") else None
         which = self.find("intent.which")
         values = pattern("aggregate.values")
         orders = ("order.most", "order.least", "order.last_date", "order.first_date")
         numbers = any(called.field["type"] == "number" for called in self.called)
-        ordered = numbers or any(map(self.find, orders))
-        if most:  # "the most papers", 论文最多
-            zh = bool(CJK.search(most[0]))
-            gaps = [most.start() - e if zh else s - most.end() for s, e in self.heads]
+        has_order = numbers or any(map(self.find, orders))
+        if superlative:  # "the most papers", 论文最多
+            zh = bool(CJK.search(superlative[0]))
+            gaps = [
+                superlative.start() - e if zh else s - superlative.end() for s, e in self.heads
+            ]
             groups = groups if any(0 <= gap <= REACH for gap in gaps) else []
-        elif which and not ordered and not any(name["doc_id"] for name in self.names):
+        elif which and not has_order and not any(name["doc_id"] for name in self.names):
             groups = [
                 called
                 for called in groups
@@ -681,7 +683,7 @@ class _Reader:
         field = _only([called.field for called in groups])
         if field is None:
             return []
-        self.used += [at(groups[0]), *([most.span()] if most else [])]
+        self.used += [at(groups[0]), *([superlative.span()] if superlative else [])]
         return [field["name"]]
 
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
@@ -797,6 +799,6 @@ class _Reader:
     def _answer_type(self, intent: QueryIntent, count: bool) -> AnswerType:
         if count:
             return "number"
-        asked = (kind for kind in closed_words()["answers"] if self.find(f"answers.{kind}"))
+        kinds = (kind for kind in closed_words()["answers"] if self.find(f"answers.{kind}"))
         listed = "list" if intent in ("list", "recommend") else "text"
-        return cast(AnswerType, next(asked, listed))
+        return cast(AnswerType, next(kinds, listed))

@@ -105,8 +105,8 @@ def best_quotes(
     pool = split_sentences(results[:PASSAGES])
     words = {*word_stems(question)}
     # a field that nobody asks for is no sentence of its document
-    said = [s for s in pool if not s.is_field or words & {*word_stems(s.text)}]
-    reader = Reader(question, said or pool, similar, rerank)
+    candidates = [s for s in pool if not s.is_field or words & {*word_stems(s.text)}]
+    reader = Reader(question, candidates or pool, similar, rerank)
     if rows := reader.beginning():
         return Quotes([reader.pool[row] for row in rows], 1.0)
     chosen = reader.choose({**weights()["signals"], **weights()["steps"]})
@@ -343,12 +343,12 @@ class Reader:
 
     def together(self, rows: Sequence[int]) -> dict[str, float]:
         """Return what is seen of the chosen sentences as a whole."""
-        said, _, near, *_ = self.signals[rows].max(axis=0, initial=0.0)
+        coverage, _, nearness, *_ = self.signals[rows].max(axis=0, initial=0.0)
         return {
             "bias": 1.0,
             "covered": float(self.covered[rows].max(axis=0, initial=0.0) @ self.weights),
             "meant": float(self.near[rows].max(axis=0, initial=0.0) @ self.near_weights),
-            "best": float(said + near),
+            "best": float(coverage + nearness),
             "passage": max([self.pool[row].score for row in rows], default=0.0),
             "foreign": float(self.foreign[rows].max(initial=0.0)),
             "few": 1 / (1 + len(self.place)),

@@ -104,7 +104,7 @@ def own_words(fields: Sequence[Field], nouns: Iterable[str]) -> dict[str, Field]
         word: field
         for field in fields
         for word in map(fold, re.findall("[A-Za-z][a-z]{3,}", unit_in(field["name"])[0]))
-        if word not in closed and sum(word in others for others in words) == 1
+        if word not in closed and sum(word in own for own in words) == 1
     }
 
 

@@ -77,20 +77,20 @@ class Around:
         for i in self.entities:
             if i not in hubs:
                 groups[tuple(hub for hub in hubs if frozenset((hub, i)) in pairs)].append(i)
-        least = 0.3 if len(self.entities) > _CROWD else 1
+        step = 0.3 if len(self.entities) > _CROWD else 1
         places = dict[str, complex]()
         row = 0.0
-        for of in [*((hub,) for hub in hubs), ()]:
+        for owners in [*((hub,) for hub in hubs), ()]:
             first = row
-            for i in groups.pop(of, ()):
-                places[i] = complex(len(of), row)
-                row += 1 if i in self.seeds else least
+            for i in groups.pop(owners, ()):
+                places[i] = complex(len(owners), row)
+                row += 1 if i in self.seeds else step
             row = max(row, first + 1)
-            places |= {hub: complex(0, (first + row - 1) / 2) for hub in of}
-        for of, members in groups.items():
-            middle = sum(places[hub].imag for hub in of) / len(of)
+            places |= {hub: complex(0, (first + row - 1) / 2) for hub in owners}
+        for owners, members in groups.items():
+            middle = sum(places[hub].imag for hub in owners) / len(owners)
             for n, i in enumerate(members):
-                places[i] = complex(-1, middle + least * n)
+                places[i] = complex(-1, middle + step * n)
         return places
 
 
@@ -167,9 +167,9 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     legend = [("■", ink, labels("comma").join(each)) for ink, each in inks.items()]
     if len(graph.seeds) < len(graph.entities):
         legend.append(("▬", "dim", of_it))
-    told = [(dashes, "idle", short(word("rel", kind), 20)) for kind, dashes in looks.items()]
+    kinds = [(dashes, "idle", short(word("rel", kind), 20)) for kind, dashes in looks.items()]
     body = Body(lines, rows, _WIDTH, height)
-    return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend, lines=told)
+    return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend, lines=kinds)
 
 
 def detail(graph: Around, labels: Labels, text: str, key: str, **about: Any) -> Markup:
