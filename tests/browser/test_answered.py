@@ -155,8 +155,7 @@ def test_memory_is_seen_corrected_and_switched_off(notebook: Callable[..., Any],
     nb.run_all()
     page, bench = nb.page, BenchPage(nb.page)
     panel = page.locator(".wb-knew")
-    summary = panel.locator(".wb-mem > summary", has_text=title)
-    summary.focus()
+    panel.locator(".wb-mem > summary", has_text=title).focus()
     page.keyboard.press("Enter")
     expect(panel.locator(".wb-mem-rows").first).to_contain_text(
         "I don't like horror" if lang == "en" else "我不喜欢恐怖片"
@@ -182,8 +181,9 @@ def test_memory_is_seen_corrected_and_switched_off(notebook: Callable[..., Any],
     expect(field).not_to_have_value("<b>Anna</b>")  # the rows are drawn again
 
     run = store.runs.list()[0]
-    noted = store.memory.view().memories[0]
-    panel.locator(f'[data-do=without][data-of="{noted["id"]}"]').focus()
+    without = panel.locator("[data-do=without]").first  # a memory that was used
+    noted = next(m for m in store.memory.view().memories if m["id"] == without.get_attribute("data-of"))
+    without.focus()
     page.keyboard.press("Enter")
     until(lambda: len(store.runs.list()) == 4 and store.runs.list()[0].status == "done", "a fork")
     fork = store.runs.list()[0]
