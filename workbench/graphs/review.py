@@ -236,14 +236,14 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         problems = check(plan.adding(*steps), context.tools)
         problems = problems or [*base_problems(Plan(steps=steps), context, state["kb_prefix"])]
         _refuse_steps(("next_steps",), [step.step_id for step in steps], problems)
-        known = plan.by_id()
+        steps_by_id = plan.by_id()
         refuse(
             (
                 (*ARGS, "activate", place),
-                f"{name!r} is not in the plan. Known: {', '.join(known)}.",
+                f"{name!r} is not in the plan. Known: {', '.join(steps_by_id)}.",
             )
             for place, name in enumerate(getattr(edits, "activate", None) or [])
-            if name not in known
+            if name not in steps_by_id
         )
 
     decision = _ask("reflect", state, runtime, dict(reflection), reflection["reasoning"], edited)

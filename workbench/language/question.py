@@ -413,10 +413,13 @@ class _Reader:
         for start, end, until in self._negations(spans):
             reached = [span for span in spans if end <= span[0]]
             before = [span for span in spans if span[1] <= start]
-            if reached and reached[0][0] <= until:
+            if reached and reached[0][0] <= min(until, end + REACH):
                 self.used.append((start, end))
+                # "not present on 5 March" refuses what stands before the date
+                on = [at(date) for date in self.dates if date.op == "eq"]
+                clear = reached[0] not in on or not self._says(end, reached[0][0])
                 for span in [reached[0], *self._joined(reached)]:
-                    refused[span] = span not in refused
+                    refused[span] = clear and span not in refused
             elif before and not pattern("words.clause").search(self.plain[before[-1][1] : start]):
                 # "that she did not edit": who is meant stands before it
                 refused[before[-1]] = False
@@ -437,6 +440,11 @@ class _Reader:
         for match in pattern("negation.before").finditer(masked):
             end = pattern("negation.ends").search(masked, match.end())
             yield *match.span(), end.start() if end else len(masked)
+
+    def _says(self, start: int, end: int) -> bool:
+        """Return True where a part of the question has a word that is neither a field's nor a stop word."""
+        left = blotted(self.plain, map(at, self.called))[start:end]
+        return any(word not in STOP_WORDS for word in re.findall(r"[a-z0-9]+", left))
 
     def _joined(self, spans: Sequence[At]) -> Iterator[At]:
         """Yield what is joined with the first of these spans by commas, "and" and "or"."""

@@ -188,7 +188,7 @@ def pieces(
         marks: ``pinned`` or ``struck``, by the keys of pieces.
     """
     best = winners(results_by_step)
-    found = {step: {*map(identity, results)} for step, results in results_by_step.items()}
+    identities = {step: {*map(identity, results)} for step, results in results_by_step.items()}
     places = {identity(result): n for n, result in enumerate(evidence, 1)}
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
@@ -209,7 +209,7 @@ def pieces(
             fate=fate,
             in_prompt=n is not None and n <= used,
             why=why,
-            steps=[step for step, keys in found.items() if identity(result) in keys],
+            steps=[step for step, keys in identities.items() if identity(result) in keys],
             mark=marks.get("/".join(identity(result)), ""),
             signals=result["metadata"].get("signals") or {},
             fields=result["metadata"].get("fields") or {},

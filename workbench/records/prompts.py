@@ -230,7 +230,7 @@ def _check(prompt: Prompt) -> None:
             )
         unknown = [slot for slot in template.get_identifiers() if slot not in slots(prompt.role)]
         if unknown:
-            known = ", ".join(f"${slot}" for slot in slots(prompt.role))
+            slot_names = ", ".join(f"${slot}" for slot in slots(prompt.role))
             raise SettingsError(
-                f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {known}."
+                f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {slot_names}."
             )

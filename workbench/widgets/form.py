@@ -118,8 +118,8 @@ def step_names(placeholder: str, titles: Mapping[str, str]) -> Control:
 
     def parse(typed: list[str]) -> list[str]:
         ids = {title.casefold(): step_id for step_id, title in titles.items()}
-        known = (ids.get(name.strip().casefold(), name) for name in typed)
-        return [*dict.fromkeys(known)]
+        step_ids = (ids.get(name.strip().casefold(), name) for name in typed)
+        return [*dict.fromkeys(step_ids)]
 
     def format(ids: list[str]) -> list[str]:
         return [titles.get(step_id, step_id) for step_id in ids]

@@ -479,8 +479,8 @@ def section_text(
     # one that begins small is the rest of another, and stands only where its document has no whole one
     for sentence in sorted(quoted, key=lambda s: (s.text[:1].islower(), s.n, s.place)):
         own = by_document.setdefault(sentence.doc_id, [])
-        most = 1 if sentence.text[:1].islower() else of_one
-        if len(own) < most and sum(map(len, by_document.values())) < kind.statements:
+        limit = 1 if sentence.text[:1].islower() else of_one
+        if len(own) < limit and sum(map(len, by_document.values())) < kind.statements:
             own.append(sentence)
     by_date = sorted(
         filter(None, by_document.values()), key=lambda own: fields.date(own[0].doc_id) or "~"
