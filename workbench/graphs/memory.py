@@ -8,8 +8,9 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from workbench.extensions import call_node, missing, provided
-from workbench.graphs.roles import ModelForm, ask_model, history_text, read_history
+from workbench.graphs.roles import ModelForm, ask_model
 from workbench.graphs.route import requested_bases
+from workbench.graphs.slots import history_text, read_history
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context
 from workbench.state import ConversationState, Data, Json, RouteDecision

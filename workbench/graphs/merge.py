@@ -10,8 +10,13 @@ from langgraph.runtime import Runtime
 
 from workbench.events import Event, enrichment
 from workbench.extensions import call_node, provided
-from workbench.graphs.roles import rules_bind
-from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, workers_by_base
+from workbench.graphs.route import (
+    AGENT_TOOLS,
+    Worker,
+    make_worker_name,
+    rules_bind,
+    workers_by_base,
+)
 from workbench.plans import ENDED_WELL, is_idle, last_records
 from workbench.ports import Context, RunLog, call_merger
 from workbench.records.figures import (

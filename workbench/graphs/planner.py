@@ -21,22 +21,19 @@ from pydantic.fields import FieldInfo
 from workbench.extensions import required
 from workbench.graphs.merge import collect
 from workbench.graphs.plan import FIRST_SEARCH, PLANNED_BY, slug, summary
-from workbench.graphs.roles import (
+from workbench.graphs.roles import ModelForm, ask_model
+from workbench.graphs.route import is_driven, model_plans, read_question
+from workbench.graphs.slots import (
     NONE,
-    ModelForm,
-    ask_model,
     card,
-    condition_faults,
     described,
     history_text,
     left,
-    model_plans,
     offered,
     read_window,
     steps_text,
     window_text,
 )
-from workbench.graphs.route import is_driven, read_question
 from workbench.plans import (
     ENDED_WELL,
     Plan,
@@ -52,7 +49,7 @@ from workbench.records.proposals import last_needs
 from workbench.settings import BY_MODEL, RULES
 from workbench.state import Data, Decision, Json, Records, RetrievalState, RouteDecision
 from workbench.tools.langchain import model_input
-from workbench.tools.registry import check, require
+from workbench.tools.registry import check, condition_faults, require
 
 
 async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:

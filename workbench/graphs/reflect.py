@@ -31,13 +31,11 @@ from workbench.graphs.needs import (
 )
 from workbench.graphs.plan import FIRST_SEARCH, SEARCH, searched_text
 from workbench.graphs.planner import make_steps, step_form
-from workbench.graphs.roles import (
+from workbench.graphs.roles import ModelForm, ask_model, budget_spent
+from workbench.graphs.route import AGENT_TYPES, is_driven
+from workbench.graphs.slots import (
     NONE,
     READ,
-    ModelForm,
-    ask_model,
-    budget_spent,
-    condition_faults,
     described,
     left,
     numbered,
@@ -47,7 +45,6 @@ from workbench.graphs.roles import (
     totals_by_step,
     window_text,
 )
-from workbench.graphs.route import AGENT_TYPES, is_driven
 from workbench.knowledge.dated import dated_bases
 from workbench.language.answer import judge
 from workbench.plans import (
@@ -75,7 +72,7 @@ from workbench.state import (
     StopReason,
 )
 from workbench.text import detect_language, fold
-from workbench.tools.registry import check
+from workbench.tools.registry import check, condition_faults
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import needs_sentence
 

@@ -21,15 +21,14 @@ from workbench.graphs.execute import skip, unended
 from workbench.graphs.memory import with_preferences
 from workbench.graphs.needs import thresholds
 from workbench.graphs.plan import SEARCH
-from workbench.graphs.roles import base_problems, model_plans
-from workbench.graphs.route import is_driven, read_question
+from workbench.graphs.route import is_driven, model_plans, read_question
 from workbench.knowledge.dated import dated_bases
 from workbench.plans import Plan, PlanStep, fresh_id, problem
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Mark, Verdict, asking, will_go_on
 from workbench.records.tape import answered
 from workbench.state import Data, Decision, Json, Records, Reflection, RetrievalState, ReviewPoint
-from workbench.tools.registry import check
+from workbench.tools.registry import base_problems, check
 
 # --- Where a person may decide: the request, the answer's schema, and what each answer changes ---
 

@@ -15,10 +15,12 @@ from pydantic import Field, create_model
 
 from workbench.errors import UnknownKnowledge
 from workbench.graphs.logged import logged
-from workbench.graphs.roles import ModelForm, ask_model, card, history_text, read_history
+from workbench.graphs.roles import ModelForm, ask_model
+from workbench.graphs.slots import card, history_text, read_history
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, call_router
+from workbench.settings import BY_MODEL, RULES, Settings
 from workbench.state import Data, Json, QuestionRead, RouteDecision, RouteMethod
 from workbench.text import terms
 
@@ -128,6 +130,17 @@ def workers_by_base(names: str, prefixes: Sequence[str]) -> list[Worker]:
         Worker(kb, agent_type or AGENT_TYPES[0], AGENT_MODE)
         for kb, agent_type in dict.fromkeys(every)
     ]
+
+
+def rules_bind(plan: Data | None, settings: Settings) -> bool:
+    """Check whether conditions that the rules read in the question bind: not where a model made the plan."""
+    planner = (plan.get("metadata") or {}).get("planner") if plan else ""
+    return settings.bounds == "strict" and planner != BY_MODEL
+
+
+def model_plans(context: Context) -> bool:
+    """Check whether a model plans: it has a model, and no custom planner is registered."""
+    return "planner" in context.models and getattr(context.planner, "name", "") == RULES
 
 
 def is_driven(state: Data) -> bool:

@@ -16,11 +16,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from pydantic import ValidationError
 
-from workbench.errors import PlanError, ToolError, UnknownTool, shown
+from workbench.errors import (
+    PlanError,
+    ToolError,
+    UnfitCondition,
+    UnknownKnowledge,
+    UnknownTool,
+    shown,
+)
 from workbench.extensions import paths
 from workbench.plans import Plan, PlanStep, problem
-from workbench.ports import KnowledgeBase, KnowledgeBases, Tool
-from workbench.state import Data, Json
+from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, Tool
+from workbench.state import Condition, Data, Json
 from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
 
 if TYPE_CHECKING:
@@ -351,3 +358,44 @@ def _reference_problems(
                 fix = f"{steps[source].tool} gives: {names}."
                 details = {"name": name, "wanted": field, "source": source, "known": names}
                 yield problem(step.step_id, place, message, fix, "not_given", **details)
+
+
+def condition_faults(tool_input: Data, bases: Bases) -> list[str]:
+    """Return what is wrong with conditions and order: fields that no base has, and values that do not fit theirs."""
+    base_fields = dict.fromkeys(
+        field["name"] for base in bases for field in base.about()["fields"]
+    )
+    conditions = tool_input.get("conditions") or []
+    sort = tool_input.get("sort")
+    field_names = [each.get("field") for each in [*conditions, sort] if isinstance(each, dict)]
+    field_names += [tool_input["count_by"]] if tool_input.get("count_by") else []
+    faults = [
+        f"The documents have no field {name!r}. Fields: {', '.join(base_fields) or 'none'}."
+        for name in field_names
+        if name not in [*base_fields, "table"]
+    ]
+    try:
+        for base in [] if faults or not conditions else bases:
+            base.select(
+                [
+                    Condition(field=c["field"], op=c.get("op", "eq"), value=c.get("value"))
+                    for c in conditions
+                ]
+            )
+    except UnfitCondition as error:
+        faults.append(str(error))
+    return faults
+
+
+def base_problems(plan: Plan, context: Context, kb: str) -> Iterator[Json]:
+    """Yield a problem for each base that is not there, and each condition that does not fit; ``kb`` is the run's."""
+    for step in plan.steps:
+        if step.references() or not hasattr(context.tools[step.tool].input_schema, "restricts"):
+            continue  # what it takes from another step is seen when that has run
+        try:
+            bases = context.bases([step.tool_input.get("kb_prefix") or kb])
+            faults = condition_faults(step.tool_input, bases)
+        except UnknownKnowledge as unknown:
+            faults = [str(unknown)]
+        for fault in faults:
+            yield problem(step.step_id, "tool_input", f"{step.step_id}: {fault}", "")

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.errors import ModelError, UnknownTool
 from workbench.extensions import required
-from workbench.graphs.roles import card
+from workbench.graphs.slots import card
 from workbench.parts.agent.turn import NO_MODEL
 
 

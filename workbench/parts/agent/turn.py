@@ -21,18 +21,8 @@ from workbench.errors import ModelError
 from workbench.graphs.needs import Entry, passage_for
 from workbench.graphs.plan import scaled_budget, slug, summary
 from workbench.graphs.reflect import Pass, Proposal
-from workbench.graphs.roles import (
-    FIRST,
-    SEEN,
-    ModelForm,
-    accounted,
-    budget_spent,
-    card,
-    condition_faults,
-    is_listing,
-    read_form,
-    without_text,
-)
+from workbench.graphs.roles import ModelForm, accounted, budget_spent, read_form
+from workbench.graphs.slots import FIRST, SEEN, card, is_listing, without_text
 from workbench.models.chat import (
     Limits,
     filled_in,
@@ -50,7 +40,7 @@ from workbench.state import Data, Json, Reflection, RetrievalState
 from workbench.text import clean, detect_language, without_secrets
 from workbench.tools.evidence import passage_id
 from workbench.tools.langchain import RESULTS, as_function, model_input, result_text
-from workbench.tools.registry import check, names_for_agents
+from workbench.tools.registry import check, condition_faults, names_for_agents
 from workbench.tools.tool import FunctionTool, ToolOutput
 
 CALLS = 6

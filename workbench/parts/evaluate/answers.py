@@ -42,8 +42,9 @@ from pydantic import BaseModel, Field
 
 from workbench.errors import CorpusError
 from workbench.graphs.generate import generate
-from workbench.graphs.roles import ask_model, evidence_text
+from workbench.graphs.roles import ask_model
 from workbench.graphs.route import decide
+from workbench.graphs.slots import evidence_text
 from workbench.language.citing import marked_sentences
 from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare, percent
 from workbench.parts.evaluate.questions import Row, choose, read_rows

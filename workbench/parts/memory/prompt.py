@@ -22,7 +22,7 @@ def prompt_parts(run: Recording) -> Rows:
     ``session`` and ``turn`` in which it was said. What was recalled has its ``content``; the ``conditions`` that it
     became; whether it is ``quoted`` in the answer, and ``unused``: the rules, which alone worked, did neither.
     """
-    from workbench.graphs.roles import evidence_text
+    from workbench.graphs.slots import evidence_text
 
     run = snapshot(run)
     prompt = prompts_of(run).for_language(

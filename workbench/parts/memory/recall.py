@@ -15,7 +15,8 @@ from typing import Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from workbench.graphs.roles import ask_model, history_messages, history_text, numbered, window
+from workbench.graphs.roles import ask_model
+from workbench.graphs.slots import history_messages, history_text, numbered, window
 from workbench.parts.memory.reading import question_to_memory, read_preferences
 from workbench.parts.memory.store import Memory
 from workbench.parts.memory.summarizing import best_sentence

@@ -16,7 +16,9 @@ from pydantic import AfterValidator, Field
 
 from workbench.events import progress
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
-from workbench.graphs.roles import NONE, ModelForm, ask_model, card, model_plans
+from workbench.graphs.roles import ModelForm, ask_model
+from workbench.graphs.route import model_plans
+from workbench.graphs.slots import NONE, card
 from workbench.language.answer import name_left_open
 from workbench.ports import Bases, Context
 from workbench.state import Clarification, ConversationState, Json, Question

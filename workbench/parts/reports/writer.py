@@ -16,7 +16,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AfterValidator, BaseModel, Field
 
 from workbench.errors import WorkbenchError, shown
-from workbench.graphs.roles import NONE, ModelForm, ask_model, evidence_text, numbered
+from workbench.graphs.roles import ModelForm, ask_model
+from workbench.graphs.slots import NONE, evidence_text, numbered
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.answer import CLOSED, group_by_document
 from workbench.language.citing import marked_each, renumbered, spaced
