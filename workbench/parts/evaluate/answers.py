@@ -42,10 +42,11 @@ from pydantic import BaseModel, Field
 
 from workbench.errors import CorpusError
 from workbench.graphs.generate import generate
+from workbench.graphs.merge import first_documents
 from workbench.graphs.roles import ask_model
-from workbench.graphs.route import decide
 from workbench.graphs.slots import evidence_text
 from workbench.language.citing import marked_sentences
+from workbench.parts.agent.pool import RetrieveAgent
 from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare, percent
 from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
@@ -120,7 +121,8 @@ def eval_answers(
     runs[PASSAGE] = [_best_passage(run) for run in searched]
     if "writer" in ports.models:
         runs[CLOSED] = ask_way(CLOSED, kb="general")
-    runs[GOLD] = [wb.call(_write_from_gold(ports, row, kb)) for row in rows]
+    agent = wb.agents.get(f"{kb}:naive_rag_agent")
+    runs[GOLD] = [wb.call(_write_from_gold(agent, row)) for row in rows]
     first, *compared = ways
     table = compare(
         "way",
@@ -131,8 +133,7 @@ def eval_answers(
     longest = ports.settings.merge_max_characters
     for name in [name for name in runs if name != PASSAGE] if judges else ():
         texts = [
-            judged_texts(row, gold_answers(row), run, longest)
-            for row, run in zip(rows, runs[name], strict=True)
+            judged_texts(row, run, longest) for row, run in zip(rows, runs[name], strict=True)
         ]
         table["ways"][name]["judged"] = judged(wb, panel, texts)
     answers = [
@@ -181,20 +182,16 @@ def _best_passage(run: Any) -> Any:
     return SimpleNamespace(status=run.status, answer=answer, state={}, evidence=run.evidence)
 
 
-async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
+async def _write_from_gold(agent: RetrieveAgent, row: Row) -> Any:
     """Let the writer answer from the gold documents alone, with nothing searched."""
-    base = context.knowledge.get(kb)
-    route = await asyncio.to_thread(decide, row["question"], [kb], "", context.knowledge)
-    evidence = [
-        chunk(passage, 1.0, "gold", kb) for passage in base.passages(doc_ids=gold_documents(row))
-    ]
+    kb = agent.worker.kb_prefix
+    passages = agent.context.knowledge.get(kb).passages(doc_ids=gold_documents(row))
+    evidence = [chunk(passage, 1.0, "gold", kb) for passage in passages]
+    begin = await asyncio.to_thread(agent.input, row["question"], "", "")
     state = {
+        **begin,
         "message": row["question"],
-        "query": row["question"],
-        "kb_prefix": kb,
-        "kb_prefixes": [kb],
         "use_retrieval": True,
-        "route_decision": route.decision,
         "merged": {
             "retrieval_results": evidence,
             "statistics": {},
@@ -203,7 +200,7 @@ async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
         },
         "records": [],
     }
-    runtime = SimpleNamespace(context=context, stream_writer=lambda _: None)
+    runtime = SimpleNamespace(context=agent.context, stream_writer=lambda _: None)
     change = await generate(cast(Any, state), cast(Any, runtime))
     return SimpleNamespace(
         status="done", answer=change["answer"], state=change, evidence=evidence
@@ -316,15 +313,7 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         gold = gold_answers(row)
         documents = gold_documents(row)
         refused = bool(_REFUSAL.search(answer))
-        ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[
-            :5
-        ]
-        first = {
-            name
-            for r in run.evidence
-            if r["metadata"].get("doc_id") in ranked
-            for name in names_of(r)
-        }
+        first = {name for r in first_documents(run.evidence) for name in names_of(r)}
         cited = precision_and_recall(run.state.get("support") or [])
         values = {
             "right": not any(faults(row, run)),
@@ -412,14 +401,14 @@ def judge_contexts(wb: Workbench, judges: Sequence[str]) -> dict[str, Context]:
     return panel
 
 
-def judged_texts(row: Data, gold: Sequence[str], run: Any, limit: int) -> dict[str, str]:
+def judged_texts(row: Row, run: Any, limit: int) -> dict[str, str]:
     """Return what is judged: question, gold answers, answer, and at most ``limit`` characters of its evidence."""
-    # Passages of the evidence that a judge reads.
+    most_passages = 10  # that a judge reads
     return {
         "question": row["question"],
-        "gold": fenced(" / ".join(map(str, gold))),
+        "gold": fenced(" / ".join(map(str, gold_answers(row)))),
         "answer": fenced(run.answer or ""),
-        "evidence": fenced(evidence_text(run.evidence[:10], limit)),
+        "evidence": fenced(evidence_text(run.evidence[:most_passages], limit)),
     }
 
 

@@ -15,7 +15,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from scipy import stats
 from workbench.errors import CorpusError, ToolError
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.route import AGENT_TYPES, make_worker_name
-from workbench.parts.agent.pool import RetrieveAgent
+from workbench.parts.agent.pool import AgentPool
 from workbench.parts.evaluate.measures import (
     Progress,
     Rows,
@@ -142,19 +141,17 @@ async def run_tool(
 
 
 def _agent(agent_type: str, context: Context) -> Ranker:
-    @cache
-    def make_agent(kb: str) -> RetrieveAgent:
-        return RetrieveAgent(make_worker_name(kb, agent_type), context, asyncio.run)
+    agents = AgentPool(lambda: context, asyncio.run)
 
     async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
-        state, log = await make_agent(knowledge.name).walk(question, "evaluation")
+        agent = agents.get(make_worker_name(knowledge.name, agent_type))
+        state, log = await agent.walk(question, "evaluation")
         nodes = [entry["node"] for entry in log]
-        result = _result(
-            state["merged"]["retrieval_results"],
-            nodes.count("executor"),
-            nodes.count("reflector"),
+        return _result(state["merged"]["retrieval_results"])._replace(
+            steps=nodes.count("executor"),
+            passes=nodes.count("reflector"),
+            quality=state["reflections"][0]["signals"].get("probability"),
         )
-        return result._replace(quality=state["reflections"][0]["signals"].get("probability"))
 
     return rank
 
@@ -173,14 +170,14 @@ def graph_ranker(agent: Any) -> Ranker:
     return rank
 
 
-def _result(results: Sequence[Data], steps: int = 1, passes: int = 1) -> RankResult:
+def _result(results: Sequence[Data]) -> RankResult:
     names = [str(result["metadata"].get("doc_id") or "") for result in results]
     scores = [
         (name, float(result["score"]))
         for name, result in zip(names, results, strict=True)
         if name and result["source_type"] == "chunk"
     ]
-    return RankResult(distinct(names), scores, steps, passes)
+    return RankResult(distinct(names), scores)
 
 
 # --- Their table ---

@@ -76,8 +76,7 @@ def sample(
         RunError: there is no such call, or it cannot be asked again.
         ModelError: the server failed.
     """
-    # Replies to one call.
-    most_replies = 20
+    most_replies = 20  # to one call
     calls = [
         (at, e)
         for at, e in places(run.tape()).items()
@@ -138,10 +137,8 @@ def _judged(wb: Any, judge: str, runs: Sequence[Run]) -> list[tuple[bool, bool]]
     ports = wb.ports(judge)
     if "judge" not in ports.models:
         raise RunError("There is no model that judges. Set WORKBENCH_MODELS__JUDGE.")
-    texts = [
-        judged_texts({"question": run.query}, [], run, wb.settings.merge_max_characters)
-        for run in runs
-    ]
+    limit = wb.settings.merge_max_characters
+    texts = [judged_texts({"question": run.query}, run, limit) for run in runs]
     return [
         (bool(g and g.faithful), bool(g and g.correct)) for g in wb.call(grades(ports, texts))
     ]

@@ -31,13 +31,13 @@ class Loss(NamedTuple):
     Attributes:
         stage: one of ``STAGES``.
         document: the gold document that was lost first; "" where the question has none.
-        words, meaning: its rank by keywords and by vectors where no step found it; None beyond the first thousand.
+        rank_by_words, rank_by_meaning: where no step found it; None beyond the first thousand.
     """
 
     stage: str
     document: str
-    words: int | None = None
-    meaning: int | None = None
+    rank_by_words: int | None = None
+    rank_by_meaning: int | None = None
 
 
 def find_loss(run: Any, gold: Sequence[str], base: KnowledgeBase) -> Loss:
