@@ -139,6 +139,6 @@ def test_the_place_of_a_planted_loss_is_named_and_the_smallest_change_mends_it(b
     sweep = {"name": "planted", "kb": planted.get("kb", "all"), "questions": [question]}
     base = {name: value for name, value in planted.items() if name != "kb"}
     [row] = bases.experiments.run({**sweep, "base": base}).why(fix=True).to_dict("records")
-    assert (row["lost"], row["document"]) == (place, "Moss_gold.md")
+    assert (row["stage"], row["document"]) == (place, "Moss_gold.md")
     assert row["mended_by"].startswith(change) and bool(row["mended_by"]) == bool(change), row["mended_by"]
     assert not change or "Ann Lee" in bases.run(row["mended_run"]).answer

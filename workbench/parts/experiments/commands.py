@@ -43,15 +43,7 @@ def experiment() -> None:
     help="Tell an address of Apprise of pauses, failures, the end.",
 )
 @paged
-def run(
-    page: Page,
-    spec: Path,
-    workers: int,
-    dask: str,
-    check: bool,
-    forecast: bool,
-    notify: tuple[str, ...],
-) -> int:
+def run(page: Page, spec: Path, check: bool, forecast: bool, **options: Any) -> int:
     """Run the experiment that the YAML FILE describes, or what is missing of it."""
     with page.open(make=True) as wb:
         expected = wb.experiments.prepare(spec).forecast()
@@ -59,9 +51,7 @@ def run(
             page.give(expected, expected["text"])
             return 0
         page.say(expected["text"], "dim")
-        done = wb.experiments.run(
-            spec, workers=workers, dask=dask, progress=page.progress, notify=notify
-        )
+        done = wb.experiments.run(spec, progress=page.progress, **options)
         differing = done.check() if check and not done.spec.notebook else []
         if page.as_json:
             page.result({**done.status(), "differing": differing})

@@ -41,18 +41,12 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 
 
-@property  # type: ignore[misc]
-def experiments(wb: Workbench) -> Experiments:
-    """Return the experiments of a workspace: ``wb.experiments``."""
-    return Experiments(wb, wb._services["experiments"].tables)  # type: ignore[attr-defined]
-
-
 class Experiments:
     """The experiments of a workspace, newest first."""
 
-    def __init__(self, wb: Workbench, tables: Tables):
+    def __init__(self, wb: Any):
         self._wb = wb
-        self._tables = tables
+        self._tables: Tables = wb._services["experiments"].tables
 
     def run(
         self,
@@ -122,6 +116,10 @@ class Experiments:
 
     def __repr__(self) -> str:
         return f"<Experiments: {names(self._tables)}>"
+
+
+experiments = property(Experiments)
+"""``wb.experiments``."""
 
 
 class Experiment(Results):

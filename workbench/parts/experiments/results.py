@@ -229,10 +229,7 @@ class Results(Cells):
             loss = find_loss(run, gold, base)
             row = {
                 "question": question["question"],
-                "lost": loss.stage,
-                "document": loss.document,
-                "rank_by_words": loss.words,
-                "rank_by_meaning": loss.meaning,
+                **loss._asdict(),
                 "run_id": run.run_id,
             }
             if fix:
