@@ -64,7 +64,7 @@ def messages(state: Data, context: Context) -> list[list[str]]:
     slots = {
         "question": clean(message)
         + (f"\n(That is: {query})" if query and query != clean(message) else ""),
-        "memory": str(call_node("prompt", "", state, language == "zh")) or NONE,
+        "memory": str(call_node("prompt", "", state, language)) or NONE,
         "totals": "; ".join(totals(state, context)) or NONE,
         "findings": findings(state),
         "evidence": written_from(state, context) or Labels(language)("prompt_nothing"),
@@ -229,9 +229,9 @@ def _cited(text: str, evidence: Evidence) -> Answer:
 
 def _acknowledged(state: Data) -> str:
     """Return which notes of the message are kept, in its language."""
-    zh = detect_language(state["message"]) == "zh"
+    language = detect_language(state["message"])
     acknowledge = required("nodes", "acknowledge", "memory")
-    return str(acknowledge(state["noted"], zh, state.get("user_id") or "default"))
+    return str(acknowledge(state["noted"], language, state.get("user_id") or "default"))
 
 
 def dates_note(state: Data, context: Context) -> str:
@@ -254,7 +254,6 @@ def without_evidence(state: Data, context: Context) -> str | None:
     A chat model answers a greeting itself; it is not left to guess why nothing was found.
     """
     say = Labels(detect_language(state["message"]))
-    zh = say.language == "zh"
     if (state.get("report") or {}).get("stopped"):
         return say("reply_stopped")
     if not state.get("use_retrieval", True):
@@ -264,7 +263,7 @@ def without_evidence(state: Data, context: Context) -> str | None:
         if "writer" in context.models:
             return None
         if recalled := state.get("recalls"):
-            return str(required("nodes", "answer", "memory")(recalled, state, zh))
+            return str(required("nodes", "answer", "memory")(recalled, state, say.language))
         return greeting(say, context.knowledge.names())
     if merged_evidence(state):
         return None

@@ -63,7 +63,7 @@ def agent(
         if unknown := [name for name in names if name not in offered]:
             raise UnknownTool(unknown[0], offered)
         middleware.append(HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(names, True)))
-    prompt = wb.prompts.for_language("agent", "zh" if wb.settings.lang == "zh" else "en")
+    prompt = wb.prompts.for_language("agent", wb.settings.lang or "en")
     [[_, system], _] = prompt.messages({"corpus": card([base]), "question": "", "today": ""})
     graph = create_agent(
         model,

@@ -80,7 +80,8 @@ class Memories:
 
     def __init__(self, wb: Any):
         self._wb = wb
-        self._store = find_recalling(wb).store
+        self._recalling = find_recalling(wb)
+        self._store = self._recalling.store
 
     # looking
 
@@ -138,7 +139,7 @@ class Memories:
             self._result(m["section"], m["content"], m, similarity)
             for m, similarity in self._fitting(query, who)
         ]
-        for e in find_recalling(self._wb).find(query, who, conversation_id)[0]:
+        for e in self._recalling.find(query, who, conversation_id)[0]:
             text = f"{e['user_message']} → {e['assistant_message']}"
             rows.append(
                 self._result(

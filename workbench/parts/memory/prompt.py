@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from workbench.parts.memory.recall import prompt_part
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.views import Rows, prompt_blocks
-from workbench.records.tape import begun, estimated_tokens
+from workbench.records.tape import begun
 from workbench.runs.stored import Recording, prompts_of, snapshot
 from workbench.settings import Settings
-from workbench.state import Json
+from workbench.state import Remembered
 from workbench.text import detect_language
 
 
@@ -19,53 +20,41 @@ def prompt_parts(run: Recording) -> Rows:
     Where no model writes it is what one would be sent. A row has ``part`` (``system``, ``core``, ``summary``,
     ``episode``, ``evidence``, ``history`` or ``question``), ``id``, ``text``, ``tokens`` (``estimated_tokens``),
     ``kept``, ``why`` not (``budget``, ``enough`` or ``left_out``), ``sent`` (to a model), ``at``, ``author``, and the
-    ``session`` and ``turn`` in which it was said. What was recalled has its ``content``; the ``conditions`` that it
-    became; whether it is ``quoted`` in the answer, and ``unused``: the rules, which alone worked, did neither.
+    ``session`` and ``turn`` in which it was said, its ``content``, the ``conditions`` that it became, whether it is
+    ``quoted`` in the answer, and ``unused``: the rules, which alone worked, did neither.
     """
     from workbench.graphs.slots import evidence_text
 
     run = snapshot(run)
-    prompt = prompts_of(run).for_language(
-        "writer", "zh" if detect_language(run.message) == "zh" else "en"
-    )
+    prompt = prompts_of(run).for_language("writer", detect_language(run.message))
     default = Settings.model_fields["merge_max_characters"].default
     limit = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
     store = find_store(run._workspace, run.run_id)
-    recalled = [
-        {**part, **store.source(part["message_id"])} for part in run.state.get("remembered", [])
-    ]
     calls = run.calls()
     question = (run.state.get("route_decision") or {}).get("question") or {}
     quoted = (run.state.get("recalls") or {}).get("notes") or ()
     by_rules = not calls and "report" not in run.options
-    for part in recalled:
-        part["conditions"] = question.get("preferences", {}).get(part["id"], [])
-        part["quoted"] = part["id"] in quoted
-        used = part["conditions"] or part["quoted"]
-        part["unused"] = by_rules and part["part"] == "core" and not used
     sent = any(call["role"] == "writer" for call in calls)
+    recalled = run.state.get("remembered", [])
     parts = [
         _part("system", f"{prompt.system}\n{frame}"),
-        *(p for p in recalled if p["part"] != "history"),
+        *(part for part in recalled if part["part"] != "history"),
     ]
     if run.evidence:
         parts.append(_part("evidence", evidence_text(run.evidence, int(limit))))
-    parts += [*(p for p in recalled if p["part"] == "history"), _part("question", run.message)]
-    return Rows([{**part, "sent": sent} for part in parts], run.message, prompt_blocks)
+    parts += [part for part in recalled if part["part"] == "history"]
+    rows = []
+    for part in [*parts, _part("question", run.message)]:
+        row = {**part, **store.source(part["message_id"]), "sent": sent}
+        row["conditions"] = question.get("preferences", {}).get(part["id"], [])
+        row["quoted"] = part["id"] in quoted
+        used = row["conditions"] or row["quoted"]
+        row["unused"] = by_rules and part["part"] == "core" and not used
+        rows.append(row)
+    return Rows(rows, run.message, prompt_blocks)
 
 
-def _part(name: str, text: str) -> Json:
+def _part(name: str, text: str) -> Remembered:
     """Return a part that is not of memory."""
-    return {
-        "part": name,
-        "id": name,
-        "text": text,
-        "tokens": estimated_tokens(text),
-        "kept": True,
-        "why": "",
-        "at": "",
-        "author": "",
-        "session": "",
-        "turn": None,
-    }
+    return prompt_part(name, text, {"id": name, "created_at": ""})

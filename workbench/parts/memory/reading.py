@@ -289,17 +289,17 @@ class _Exchange(NamedTuple):
     similarity: float
 
 
-def acknowledge(noted: Sequence[Noted], zh: bool, user: str) -> str:
+def acknowledge(noted: Sequence[Noted], language: str, user: str) -> str:
     """Return what is noted of a message, and how to take it back."""
-    labels = Labels("zh" if zh else "en")
+    labels = Labels(language)
     text = labels("semicolon").join(note["content"].rstrip(" .。！!") for note in noted)
     undo = f"wb.memory.undo({'' if user == 'default' else f'user={user!r}'})"
     return labels("ack_noted", text=text, undo=undo) if noted else ""
 
 
-def answer_from_memory(request: MemoryQuestion, state: Data, zh: bool) -> str:
+def answer_from_memory(request: MemoryQuestion, state: Data, language: str) -> str:
     """Return what was said or noted, quoted with its day; or that nothing was."""
-    labels = Labels("zh" if zh else "en")
+    labels = Labels(language)
     about = request["about"]
     if request["notes"] is None:
         quotations = _from_conversation(request, state, labels)

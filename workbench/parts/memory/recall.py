@@ -97,11 +97,11 @@ def assembled(
     for memory in recalled["memories"]:
         if memory["section"] != "archival" or words & content_stems(memory["content"]):
             text = labels(f"core_{memory['section']}") + labels("colon") + memory["content"]
-            core.append(_entry("core", text, memory, message_id=memory["message_id"]))
+            core.append(prompt_part("core", text, memory, message_id=memory["message_id"]))
     row = recalled["summary"]
-    summary = [_entry("summary", row["summary"], {**row, "id": "summary"})] if row else []
+    summary = [prompt_part("summary", row["summary"], {**row, "id": "summary"})] if row else []
     episodes = [
-        _entry(
+        prompt_part(
             "episode",
             told_episode(episode, message),
             episode,
@@ -110,7 +110,9 @@ def assembled(
         for episode in recalled["episodes"]
         if not episode["shown"]
     ]
-    history = [_entry("history", row["content"], row, message_id=row["id"]) for row in stored]
+    history = [
+        prompt_part("history", row["content"], row, message_id=row["id"]) for row in stored
+    ]
     left = context.settings.memory_token_budget
     shown = 0
     for entry in [*reversed(core), *reversed(history), *summary, *episodes]:
@@ -125,7 +127,8 @@ def assembled(
     return [*core, *summary, *episodes, *history]
 
 
-def _entry(part: str, text: str, row: Data, message_id: str = "") -> Remembered:
+def prompt_part(part: str, text: str, row: Data, message_id: str = "") -> Remembered:
+    """Return a part of a prompt from the row that it is made of."""
     return Remembered(
         part=part,
         id=row["id"],
@@ -150,9 +153,9 @@ def prompt_lines(parts: Sequence[Remembered]) -> dict[str, list[str]]:
     return texts
 
 
-def prompt_text(state: Data, zh: bool) -> str:
+def prompt_text(state: Data, language: str) -> str:
     """Return what is remembered for the prompt, in the order of the contract; "" for nothing."""
-    labels = Labels("zh" if zh else "en")
+    labels = Labels(language)
     texts = prompt_lines(state.get("remembered") or []).items()
     return "\n\n".join(
         "\n".join([labels(f"prompt_{part}"), *map(clean, lines)])

@@ -64,7 +64,6 @@ TABLES = (
 )
 SECTIONS = ("persona", "human", "name", "preferences", "current_intent", "facts", "archival")
 """Where a memory stands: in core memory, whose ``human`` has a name, preferences, an intent and facts; or archived."""
-POLARITIES = ("", "like", "dislike")
 
 
 class Memory(TypedDict):
@@ -278,7 +277,7 @@ class MemoryStore:
             section: one of ``SECTIONS``; of ``human`` the text says which part it is.
             content: the text.
             about: what it is about; read from the text when "".
-            polarity: of a preference, read likewise.
+            polarity: of a preference, ``like`` or ``dislike``, read likewise.
             author: who noted it.
             conversation_id: where it was said.
             message_id: the message that says it.
@@ -287,16 +286,13 @@ class MemoryStore:
             why: why they do not; the text when "".
 
         Raises:
-            WorkbenchError: no such section or polarity, or nothing to remember.
+            WorkbenchError: no such section, or nothing to remember.
         """
         if section not in SECTIONS:
             raise WorkbenchError(
                 f"There is no section {shown(section)} in memory. Known: {', '.join(SECTIONS)}."
             )
-        if polarity not in POLARITIES:
-            raise WorkbenchError(
-                f"A preference cannot be {shown(polarity)}. Known: like, dislike."
-            )
+
         if not (text := clean(content).strip()):
             raise WorkbenchError("There is nothing to remember: the text is empty.")
         read = read_note(text) or Noted(

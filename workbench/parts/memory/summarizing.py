@@ -48,7 +48,7 @@ def summarize(messages: Sequence[Data]) -> str:
     sentence, answer = max(questions, key=lambda pair: _weight(pair[0], words))
     newest = questions[-1][0]
     lines = [sentence, _best(answer, sentence), newest if newest != sentence else ""]
-    heads = _HEADS["zh" if detect_language(sentence) == "zh" else "en"]
+    heads = _HEADS[detect_language(sentence)]
     return "\n".join(f"{head}{line}" for head, line in zip(heads, lines, strict=True) if line)
 
 
