@@ -49,7 +49,7 @@ from workbench.parts.fusion.graphiti import GraphitiInput, graphiti
 from workbench.parts.fusion.settings import FusionSettings
 from workbench.parts.fusion.strategies import STRATEGIES
 from workbench.ports import Context, KnowledgeBase
-from workbench.settings import Settings, default_settings
+from workbench.settings import Settings
 from workbench.state import Data, Json, RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid
@@ -169,19 +169,15 @@ class Request(NamedTuple):
         return Question.read(self.asked[-1], self.base) if self.number > 1 else self.question()
 
 
-async def retrieve_graph(
-    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
-) -> Json:
+async def retrieve_graph(state: FusionState, request: Request, context: Context) -> Json:
     """Return passages by their place in the knowledge graph, and then facts of Graphiti where it is set."""
-    request, change = await asyncio.to_thread(
-        _retrieve, hybrid.from_graph, "graph_results", state, config, runtime
+    change = await asyncio.to_thread(
+        _retrieve, hybrid.from_graph, "graph_results", state, request, context
     )
     if not request.options.graphiti_endpoint or request.number > 1:
         return change
     try:
-        facts = await _facts(
-            request, getattr(runtime.context, "settings", None) or default_settings()
-        )
+        facts = await _facts(request, context.settings)
     except ToolError as error:  # the passages of the base do not depend on a server
         return {**change, "error": str(error)}
     return {**change, "graph_results": [*change["graph_results"], *facts]}
@@ -209,34 +205,27 @@ def _hit(source: str, number: int, chunk_id: str, score: float) -> Json:
     return {"source": source, "pass": number, "chunk_id": chunk_id, "score": score}
 
 
-async def retrieve_vectors(
-    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
-) -> Json:
+def retrieve_vectors(state: FusionState, request: Request, context: Context) -> Json:
     """Return passages by their words and by their meaning."""
-    change = await asyncio.to_thread(
-        _retrieve, hybrid.from_texts, "vector_results", state, config, runtime
-    )
-    return change[1]
+    return _retrieve(hybrid.from_texts, "vector_results", state, request, context)
 
 
 def _retrieve(
-    source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
-) -> tuple[Request, Json]:
-    """Return the request, and the hits of one source in this pass after its earlier ones."""
-    request = _read_request(state, config, runtime)
+    source: Any, key: str, state: FusionState, request: Request, context: Context
+) -> Json:
+    """Return the hits of one source in this pass after its earlier ones."""
     with request.base.reading():
-        log = StepLog(runtime.context.clock)
+        log = StepLog(context.clock)
         rankings = source(request.question_now(), request.pool, log)
     hits = list[Json]() if request.number == 1 else list(cast(Any, state).get(key, []))
     hits += [
         _hit(name, request.number, *hit) for name, ranking in rankings.items() for hit in ranking
     ]
-    return request, {key: hits}
+    return {key: hits}
 
 
-def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
+def fuse_results(state: FusionState, request: Request, context: Context) -> Json:
     """Merge the passages that both sources found in this pass into one ranking."""
-    request = _read_request(state, config, runtime)
     strategy = request.options.fusion_strategy
     hits = _hits(state, request.number)
     if strategy == "cascade":  # the graph leads
@@ -257,9 +246,8 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
     return {"fused_results": fused}
 
 
-def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
+def rerank_results(state: FusionState, request: Request, context: Context) -> Json:
     """Rerank the passages against the question, as evidence with calibrated scores, with the best pass so far."""
-    request = _read_request(state, config, runtime)
     facts = [hit["result"] for hit in state.get("graph_results", []) if "result" in hit]
     before = facts if request.number == 1 else state["best"]["reranked_results"]
     ids = [hit["chunk_id"] for hit in state["fused_results"]]
@@ -272,9 +260,8 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     return {"reranked_results": evidence.ranked([*before, *results], request.options.top_k)}
 
 
-def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
+def check_quality(state: FusionState, request: Request, context: Context) -> Json:
     """Return the quality, 0 to 1; the best pass; and the query of the next pass, if any."""
-    request = _read_request(state, config, runtime)
     base, options, query, *_ = request
     results = cast(list[RetrievalResult], state["reranked_results"])
     retries = request.number - 1
@@ -353,7 +340,7 @@ async def again(
     state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> list[str]:
     """Route to both sources again, or to the end."""
-    options: Any = {"configurable": _options(config, runtime).model_dump()}
+    options: Any = {"configurable": _options(config, runtime.context).model_dump()}
     return list(SOURCES) if should_retry(state, options) == "retry" else [END]
 
 
@@ -456,19 +443,20 @@ def schema_text() -> str:
 
 
 def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., Any]:
-    """Wrap a node: add a log line and a stream event, and repeat keys that have a second name."""
+    """Wrap a node: read its request, add a log line and a stream event, and repeat keys that have a second name."""
 
     async def logged(
         state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
     ) -> Json:
-        clock = runtime.context.clock
+        context = runtime.context
+        clock = context.clock
         at = clock.now().isoformat()
         started = clock.monotonic()
-        args = (state, config, runtime)
+        request = await asyncio.to_thread(_read_request, state, config, context)
         change = (
-            await node(*args)
+            await node(state, request, context)
             if inspect.iscoroutinefunction(node)
-            else await asyncio.to_thread(node, *args)
+            else await asyncio.to_thread(node, state, request, context)
         )
         duration = round((clock.monotonic() - started) * 1000, 3)
         counts = {
@@ -477,7 +465,7 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
         line = {
             "node": node.__name__,
             **(
-                change["passes"][-1] if "passes" in change else {"pass": _number(state), **counts}
+                change["passes"][-1] if "passes" in change else {"pass": request.number, **counts}
             ),
             **({"error": change.pop("error")} if "error" in change else {}),
             "at": at,
@@ -493,12 +481,10 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
     return logged
 
 
-def _read_request(
-    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
-) -> Request:
+def _read_request(state: FusionState, config: RunnableConfig, context: Context) -> Request:
     """Return the question of a call, and its base."""
-    options = _options(config, runtime)
-    bases = runtime.context.searched
+    options = _options(config, context)
+    bases = context.searched
     canvas = state.get("canvas_path")
     known_operation(state.get("operation"))
     name = options.kb_prefix
@@ -518,19 +504,14 @@ def _read_request(
     documents = question_nodes(base, canvas) if canvas and judged else {}
     own = frozenset(doc_id for node, doc_id in documents.items() if node in targets)
     query = read_query(state, question)
-    asked = [query] if _number(state) == 1 else state["asked"]
+    # an ended state belongs to the thread's last question
+    asked = [query] if state.get("ended", True) else state["asked"]
     return Request(base, options, query, names, own, asked)
 
 
-def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
+def _options(config: RunnableConfig, context: Context) -> FusionConfig:
     """Return the options of a call, over those of the settings."""
-    settings = getattr(runtime.context, "settings", None)
-    return read_config(config, **(fusion_options(settings) if settings else {}))
-
-
-def _number(state: FusionState) -> int:
-    """Return the number of this pass, from 1; an ended state belongs to the thread's last question."""
-    return 1 if state.get("ended", True) else len(state["asked"])
+    return read_config(config, **fusion_options(context.settings))
 
 
 def _hits(state: FusionState, number: int) -> dict[str, list[tuple[str, float]]]:

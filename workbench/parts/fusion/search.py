@@ -33,6 +33,7 @@ from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.ports import Context, KnowledgeBase, SystemClock, ToolLog
 from workbench.runs.run import Run
 from workbench.runs.stored import Recording
+from workbench.settings import default_settings
 from workbench.state import Json, SubStep
 from workbench.tools.evidence import titles
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
@@ -71,6 +72,7 @@ class _Alone:
         self.base = base
         self.searched = self
         self.clock = SystemClock()
+        self.settings = default_settings()
 
     def names(self) -> list[str]:
         return [self.base.name]
