@@ -180,8 +180,8 @@ def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
 
     library = Library(workspace / "knowledge", settings)
     for left in left_behind(workspace, library, delete=False):
-        yield Check(left["kind"], "note", left["detail"], "workbench gc --yes")
-    yield from (Check(entry["kind"], "note", entry["detail"]) for entry in to_inspect(library))
+        yield Check(left.kind, "note", left.detail, "workbench gc --yes")
+    yield from (Check(entry.kind, "note", entry.detail) for entry in to_inspect(library))
     faults = list(faults_in(workspace, settings))
     yield from (Check(what, "problem", detail, fix) for what, detail, fix in faults)
     if not faults:

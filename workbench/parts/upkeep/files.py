@@ -6,15 +6,16 @@ process that works on the workspace meanwhile loses nothing, and one that is kil
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypedDict
 
 from workbench.errors import KnowledgeError, WorkspaceBusy, WorkspaceError
 from workbench.knowledge.library import Library
@@ -25,6 +26,7 @@ from workbench.records.sqlite import REPAIR, faults, translate_errors
 from workbench.records.store import TABLES, runs_are_gone
 from workbench.session import Workbench
 from workbench.settings import Settings
+from workbench.state import Json
 
 _OF_PARTS = ("graphs.db", "experiments.db")
 _FIXES = {
@@ -133,22 +135,19 @@ _HALF = re.compile(
 _FILE = re.compile(r"\..+\.[0-9a-f]{8}")
 _ENDED = "status IN ('done', 'failed', 'cancelled') AND owner IS NULL"
 _NOT_LAST = (
-    "checkpoint_id NOT IN (SELECT max(checkpoint_id) FROM checkpoints AS last "
+    " AND checkpoint_id NOT IN (SELECT max(checkpoint_id) FROM checkpoints AS last "
     "WHERE last.thread_id = {table}.thread_id AND last.checkpoint_ns = {table}.checkpoint_ns)"
 )
 
 
-class Freed(TypedDict):
+@dataclass(frozen=True)
+class Freed:
     """One kind of data that is not needed any more."""
 
     kind: str
-    count: int
-    bytes: int
-    detail: str
-
-
-def _freed(kind: str, count: int = 0, size: int = 0, detail: str = "") -> Freed:
-    return Freed(kind=kind, count=count, bytes=size, detail=detail)
+    count: int = 0
+    bytes: int = 0
+    detail: str = ""
 
 
 def gc(
@@ -158,7 +157,7 @@ def gc(
     keep: int | None = None,
     tapes: bool = False,
     yes: bool = False,
-) -> list[Freed]:
+) -> list[Json]:
     """List unneeded files and rows, by kind: ``{"kind", "count", "bytes", "detail"}``; ``yes`` deletes them.
 
     Checkpoints of runs that are done (their result stays), rows and leases that no one owns, what indexes have left
@@ -182,14 +181,12 @@ def gc(
     )
     with _transaction(runs, write=yes) as connection:
         outdated = _outdated(connection, older_than, keep)
-        sizes = [
-            _drop(connection, table, "run_id = ?", yes, run)[1]
-            for run in outdated
-            for table in TABLES
-        ]
-    freed = [_freed("runs", len(outdated), sum(sizes))]
-    if tapes:
-        freed.append(_tapes(runs, yes))
+        size = sum(_drop(connection, table, "run_id", outdated, yes)[1] for table in TABLES)
+        freed = [Freed("runs", len(outdated), size)]
+        if tapes:
+            ended = _outdated(connection, None, keep=0)
+            dropped = _drop(connection, "tapes", "run_id", ended, yes)
+            freed.append(Freed("tapes of ended runs", *dropped))
     if checkpoints.exists():
         freed += _checkpoints(runs, checkpoints, set(outdated), yes)
     freed += left_behind(path, library, delete=yes)
@@ -201,7 +198,7 @@ def gc(
         *(library.root / name / "index.db" for name in library.names()),
     ]
     freed += [_compacted(file, yes) for file in files if file.exists()]
-    return [entry for entry in freed if entry["count"] or entry["bytes"] or entry["detail"]]
+    return [vars(entry) for entry in freed if entry.count or entry.bytes or entry.detail]
 
 
 def _outdated(
@@ -223,35 +220,32 @@ def _outdated(
     ]
 
 
-def _tapes(path: Path, yes: bool) -> Freed:
-    ended = f"run_id IN (SELECT run_id FROM runs WHERE {_ENDED})"
-    with _transaction(path, write=yes) as connection:
-        (count,) = connection.execute(
-            f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}"
-        ).fetchone()
-        _, size = _drop(connection, "tapes", ended, yes)
-    return _freed("tapes of ended runs", count, size)
-
-
 def _drop(
-    connection: sqlite3.Connection, table: str, where: str, yes: bool, *values: Any
+    connection: sqlite3.Connection,
+    table: str,
+    key: str,
+    runs: Iterable[str],
+    yes: bool,
+    more: str = "",
 ) -> tuple[int, int]:
-    """Return the count and the bytes of these rows of a table; with ``yes`` delete them."""
+    """Return how many of these runs have rows in a table, by the column ``key``, and their bytes; with ``yes`` delete
+    the rows.
+    """
     columns = [column for _, column, *_ in connection.execute(f"PRAGMA table_info({table})")]
     size_of_row = " + ".join(f"ifnull(length({column}), 0)" for column in columns)
-    count, size = connection.execute(
-        f"SELECT count(*), ifnull(sum({size_of_row}), 0) FROM {table} WHERE {where}", values
-    ).fetchone()
+    rows = f"FROM {table} WHERE {key} IN (SELECT value FROM json_each(?)){more}"
+    values = [json.dumps([*runs])]
+    sql = f"SELECT count(DISTINCT {key}), ifnull(sum({size_of_row}), 0) {rows}"
+    count, size = connection.execute(sql, values).fetchone()
     if yes:
-        connection.execute(f"DELETE FROM {table} WHERE {where}", values)
+        connection.execute(f"DELETE {rows}", values)
     return count, size
 
 
 def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[Freed]:
     """Delete the checkpoints of finished runs, of cancelled ones all but the last, and of unknown runs.
 
-    Of a recorded graph the last one stays: the next run of its thread continues there.
-    The threads are read before the runs: a run has its row before its first checkpoint, so no new run is unknown.
+    Of a recorded graph the last one stays: the next run of its thread continues there. The threads are read before the runs: a run has its row before its first checkpoint, so no new run is unknown.
     """
     freed = []
     with _transaction(path, write=yes) as connection:
@@ -273,24 +267,16 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[
         }
         done = {i for i, status, _, has_result in rows if status == "done" and has_result} & ended
         unknown = {run_id for run_id in threads if run_id not in run_ids or run_id in outdated}
-        for kind, chosen, where in (
-            ("checkpoints of finished runs", threads & done - unknown, "thread_id = ?"),
-            (
-                "earlier checkpoints of ended runs",
-                threads & ended - done - unknown,
-                f"thread_id = ? AND {_NOT_LAST}",
-            ),
-            ("checkpoints of removed runs", unknown, "thread_id = ?"),
+        for kind, chosen, more in (
+            ("checkpoints of finished runs", threads & done - unknown, ""),
+            ("earlier checkpoints of ended runs", threads & ended - done - unknown, _NOT_LAST),
+            ("checkpoints of removed runs", unknown, ""),
         ):
-            count = size = 0
-            for thread in sorted(chosen):
-                dropped = [
-                    _drop(connection, t, where.format(table=t), yes, thread)
-                    for t in ("writes", "checkpoints")
-                ]
-                count = count + dropped[1][0]
-                size = size + dropped[0][1] + dropped[1][1]
-            freed.append(_freed(kind, count, size))
+            (_, writes), (count, size) = (
+                _drop(connection, table, "thread_id", chosen, yes, more.format(table=table))
+                for table in ("writes", "checkpoints")
+            )
+            freed.append(Freed(kind, count, writes + size))
     return freed
 
 
@@ -302,7 +288,7 @@ def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
     half = _half_done(library, delete=delete)
     kinds = {"leases of dead processes": leases, "half of a rebuild or a removal": half}
     return [
-        _freed(
+        Freed(
             kind,
             len(files),
             sum(files.values()),
@@ -367,7 +353,7 @@ def to_inspect(library: Library) -> Iterator[Freed]:
     """Yield what needs a person: damaged bases that a rebuild set aside. They are never deleted."""
     for file in sorted(library.root.glob(".*.broken-*")):
         detail = f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
-        yield _freed("damaged, kept by a rebuild", detail=detail)
+        yield Freed("damaged, kept by a rebuild", detail=detail)
 
 
 def _compacted(path: Path, yes: bool) -> Freed:
@@ -379,16 +365,16 @@ def _compacted(path: Path, yes: bool) -> Freed:
         (size,) = connection.execute("PRAGMA page_size").fetchone()
         before = folder_size(path) + folder_size(log)
         if not yes:
-            return _freed(kind, pages, pages * size)
+            return Freed(kind, pages, pages * size)
         try:
             with translate_errors(path):
                 if pages:
                     connection.execute("VACUUM")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except WorkspaceBusy as busy:
-            return _freed(kind, detail=str(busy))
+            return Freed(kind, detail=str(busy))
         after = folder_size(path) + folder_size(log)
-        return _freed(kind, pages, max(0, before - after))
+        return Freed(kind, pages, max(0, before - after))
 
 
 @contextmanager
