@@ -245,7 +245,8 @@ def _drop(
 def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[Freed]:
     """Delete the checkpoints of finished runs, of cancelled ones all but the last, and of unknown runs.
 
-    Of a recorded graph the last one stays: the next run of its thread continues there. The threads are read before the runs: a run has its row before its first checkpoint, so no new run is unknown.
+    Of a recorded graph the last one stays: the next run of its thread continues there.
+    The threads are read before the runs: a run has its row before its first checkpoint, so no new run is unknown.
     """
     freed = []
     with _transaction(path, write=yes) as connection:
