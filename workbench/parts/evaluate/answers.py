@@ -46,7 +46,6 @@ from workbench.graphs.merge import first_documents
 from workbench.graphs.roles import ask_model
 from workbench.graphs.slots import evidence_text
 from workbench.language.citing import marked_sentences
-from workbench.parts.agent.pool import RetrieveAgent
 from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare, percent
 from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
@@ -182,7 +181,7 @@ def _best_passage(run: Any) -> Any:
     return SimpleNamespace(status=run.status, answer=answer, state={}, evidence=run.evidence)
 
 
-async def _write_from_gold(agent: RetrieveAgent, row: Row) -> Any:
+async def _write_from_gold(agent: Any, row: Row) -> Any:
     """Let the writer answer from the gold documents alone, with nothing searched."""
     kb = agent.worker.kb_prefix
     passages = agent.context.knowledge.get(kb).passages(doc_ids=gold_documents(row))
