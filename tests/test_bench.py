@@ -25,7 +25,7 @@ from workbench.runs.run import Run
 from workbench.runs.stored import found_pieces, origin_of
 from workbench.session import Workbench
 from workbench.views.blocks import Table
-from workbench.views.comparison import _side_text, beside
+from workbench.views.comparison import _text, beside
 from workbench.views.drawing import STYLE
 from workbench.views.labels import Labels
 from workbench.views.run import answer as drawn_answer
@@ -379,8 +379,8 @@ def test_what_differs_is_compared_before_what_is_the_same(shared_wb: Workbench, 
     plan = asked.plans[0]["plan"]
     edited = plan.replace(plan.steps[0].step_id, objective="another")
     side = {"action": "edit", "who": "person", "message": "", "note": "", "edits": {"plan": edited.dump()}}
-    assert "edited (you) · “The Wedding Banquet”: Objective: Find what" in _side_text(
-        {**side, "proposal": {"plan": plan.dump()}}, Labels("en")
+    assert "edited (you) · “The Wedding Banquet”: Objective: Find what" in _text(
+        "side_decisions", Labels("en"), side={**side, "proposal": {"plan": plan.dump()}}, row={}
     )
 
 
@@ -463,10 +463,10 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
     assert "Fork at decision 1 · reflect: to be decided again" in text(shared_wb.inbox().list)
     shared_wb.runs.remove(waits.run_id)
-    assert "Compare with the open run" not in text(runs.table)
+    assert "Compare: choose one more" in text(runs.table)
     runs.table.press("mark", stopped.run_id)
-    assert "Compare with the open run" in text(runs.table)
     runs.table.press("mark", asked.run_id)
+    assert "Compare with parent" in text(runs.table), "a fork needs no other mark"
     runs.table.press("compare")
     assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
     runs.table.press("mark", stopped.run_id)
@@ -475,8 +475,10 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert [h for h in heads if h in text(runs.table)] == ["Took", "Needs", "Sentences found"]  # no model was asked
     asked.feedback(False)
     runs.show(asked.run_id)
-    assert "✗ Bad" in runs.table.picture.rows[asked.run_id]
+    runs.filters["rated"].value = "bad"
+    assert "✗ Bad" in runs.table.picture.rows[asked.run_id] and len(runs.table.picture.rows) == 1
     asked.feedback(None)
+    runs.table.press("clear")
     assert asked.answer.splitlines()[0][2:42] in text(runs.table)
     [row] = shared_wb.runs.lines(text=asked.run_id)
     twins = [{**row, "run_id": "twin", "created_at": "2999-01-01"}, row]
@@ -493,11 +495,11 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         "needs_unjudged": 1,
         **{"calls": 4, "saved_calls": 3, "cited": 2, "score": None},
     }
-    look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": (), "tagging": False}
-    look |= {"letters": {}, "here": "", "rated": {}}
+    look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": ()}
+    look |= {"compared": {}, "partner": "", "here": "", "rated": {}, "narrowed": False}
     table = runs_table(twins, Labels("en"), costs, **look).html
     assert all(head in table for head in heads) and all(
-        fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2 of 3 met", "–")
+        fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2 of 3", "–")
     )
     runs.table.press("mark", stopped.run_id)
     marked = [runs.table.picture.rows[run.run_id] for run in (asked, stopped)]
@@ -506,21 +508,16 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 2}
     runs.table.press("choose", stopped.run_id)
     assert runs.request == {"do": "open", "runs": [stopped.run_id], "n": 3}
-    assert not shown(runs.about)
-    runs.table.press("tag")
-    assert shown(runs.about), "the form opens when it is asked for"
-    runs.tags.value, runs.note.value = "fathers, draft", "look again"
-    runs.save.click()
+    runs.table.press("tags:fathers, draft")
+    runs.table.press("note:look again")
     found = ({"tag": "draft"}, {"text": "look again"})
     tagged, noted = ({run.run_id for run in shared_wb.runs.find(**by)} for by in found)
     assert tagged == noted == {asked.run_id, stopped.run_id}
     runs.search.value = "no such words"
-    assert not runs.table.picture.rows and "No runs" in text(runs.table)
-    runs.search.value = "fathers"
+    assert not runs.table.picture.rows and "No runs fit" in text(runs.table)
+    runs.search.value, runs.filters["tag"].value = "", "draft"
     assert set(runs.table.picture.rows) == {asked.run_id, stopped.run_id}
-    runs.status.value = "paused"
-    assert not runs.table.picture.rows
-    runs.search.value = runs.status.value = ""
+    runs.table.press("clear")
     runs.table.press("sort:title")
     titles = [shared_wb.runs.lines(text=run_id)[0]["title"] for run_id in runs.table.picture.rows]
     assert titles == sorted(titles, key=str.casefold)

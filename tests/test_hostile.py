@@ -97,7 +97,7 @@ class Page(HTMLParser):
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
         self.links += [value for name, value in attrs if name == "href"]
-        if tag != "br":
+        if tag not in ("br", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
@@ -50,8 +50,7 @@ class WorkspaceRuns:
         }
         narrowed = bool(text or tag or equals.keys() - stored.keys())
         rows = self._work.lines(self._ids(2**31 if narrowed else limit, stored))
-        words = clean(text).casefold().split()
-        fitting = [row for row in rows if _fits(row, words, tag, equals)] if narrowed else rows
+        fitting = [row for row in rows if fits(row, text, tag, **equals)]
         lines = RunLines(fitting[: checked_limit(limit)])
         run = self._workspace.run
         lines.changes = lambda line: fork_changes(run(line["run_id"]), line["origin"])
@@ -151,14 +150,17 @@ class WorkspaceRuns:
         )
 
 
-def _fits(row: Data, words: Iterable[str], tag: str, equals: Mapping[str, str]) -> bool:
-    """Check whether a run has these words, this tag and these values."""
+def fits(row: Data, words: str = "", tag: str = "", **equals: str) -> bool:
+    """Check whether a line of a run has these words, this tag and these values."""
     texts = [row[name] for name in ("run_id", "title", "message", "answer", "note")]
     text = " ".join([*texts, *row["tags"]]).casefold()
-    has_words = all(word in text for word in words) and (not tag or tag in row["tags"])
+    has_words = all(word in text for word in clean(words).casefold().split())
+    has_tag = not tag or tag in row["tags"]
     values = {**row, "origin": equals.get("origin") in row["origins"] and equals["origin"]}
-    return has_words and all(
-        str(values.get(name) or "") == value for name, value in equals.items()
+    return (
+        has_words
+        and has_tag
+        and all(str(values.get(name) or "") == value for name, value in equals.items())
     )
 
 

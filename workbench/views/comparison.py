@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -18,12 +19,11 @@ from workbench.views.blocks import (
     answer_blocks,
     clipped,
     columns,
-    one_line,
 )
-from workbench.views.edits import decision_texts, field_changes, fork_name
+from workbench.views.edits import decision_texts, field_changes, field_title, fork_name
 from workbench.views.labels import Labels, milliseconds, percent
-from workbench.views.labels.sentences import decision_name, phase_name, reviewer_name
-from workbench.views.markup import cut, draw, step_name
+from workbench.views.labels.sentences import phase_name, reviewer_name
+from workbench.views.markup import draw
 
 LETTERS = "ABCD"
 _MOST_ROWS = 40
@@ -60,81 +60,32 @@ def beside(document: Data, labels: Labels) -> list[Block]:
         if name in parts
     ]
     return [
-        _runs(document, labels),
-        _verdict(document, verdict, labels),
-        *_caveats(document, labels),
+        *_lines("runs", document, labels),
+        *_lines("verdict", document, labels, texts=verdict),
+        *_lines("causes", document, labels, mark="paused"),
+        *_lines("unknown", document, labels, mark="interrupted"),
         *(block for _, _, block in parts.values() if block),
         _figures(document, labels),
     ]
 
 
-def _runs(document: Data, labels: Labels) -> Block:
-    lines = list[Paragraph]()
-    for letter, run in zip(LETTERS, document["runs"], strict=False):
-        name = fork_name(run["changes"], labels)
-        facts = [run["run_id"], name and f"↳ {name}"]
-        if letter == "A" or run["message"] != document["runs"][0]["message"]:
-            facts.append(one_line(run["message"]))
-        lines.append([(f"{letter} ", "strong"), cut(" · ".join(filter(None, facts)), 400)])
-    return Lines(lines)
+def _lines(
+    name: str, document: Data, labels: Labels, mark: str = "", **about: Any
+) -> Iterator[Lines]:
+    """Yield the lines of a macro, if it has any: a verdict is strong, the letter of a run is set apart."""
+    lines = _text(name, labels, document=document, **about).splitlines()
+    if lines:
+        yield Lines([_paragraph(line) for line in lines], mark)
 
 
-def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
-    """Return whether answers and evidence are the same, and where the runs first differ."""
-    parts = document["parts"]
-    if not parts:
-        return Lines([(labels("no_difference"), "strong")])
-    titles = document["titles"]
-    name = titles.get(parts["name"], parts["name"])
-    name = decision_name(name, labels) if parts["where"] == "decision" else name
-    what = labels(f"part_{parts['where']}", name=name)
-    values = parts["values"]
-    lines: list[Paragraph] = [
-        *((text, "strong") for text in texts),
-        *_text("effects", labels, document=document).splitlines(),
-        cut(step_name(labels("they_part", what=what)), 200),
-    ]
-    if any(value != values[0] for value in values):  # else the steps tell
-        sides = zip(LETTERS, values, strict=False)
-        lines += [
-            [(letter, "letter"), f" {_side_text(value, labels, titles)}"]
-            for letter, value in sides
-            if value is not None
-        ]
-    return Lines(lines)
+def _paragraph(line: str) -> Paragraph:
+    if line[1:2] != " " or line[0] not in "=~○ABCD":
+        return line
+    return [(line[0], "letter"), line[1:]] if line[0] in LETTERS else (line, "strong")
 
 
-def _side_text(value: Any, labels: Labels, titles: Mapping[str, str] = {}) -> str:
-    if isinstance(value, Mapping):
-        name = "side_decisions" if "action" in value else "side_step"
-        return _text(name, labels, side=value, row={})
-    if isinstance(value, list):
-        value = labels("comma").join(titles.get(item) or step_name(item) for item in value)
-    return "—" if value is None else cut(value, 300)
-
-
-def _text(name: str, labels: Labels, **about: Data) -> str:
+def _text(name: str, labels: Labels, **about: Any) -> str:
     return draw(f"beside.{name}", labels, words=_WORDS, **about).unescape()
-
-
-def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
-    """Yield other possible causes of a difference, then what is unknown."""
-    causes = list[str]()
-    unknown = list[str]()
-    first = document["parts"]
-    for caveat in document["caveats"]:
-        what = caveat["what"]
-        if first and (what, caveat["name"]) == (first["where"], first["name"]):
-            continue  # the verdict has it
-        texts = [cut(labels(f"caveat_{what}", name=caveat["name"]), 200)]
-        if what not in ("unfinished", "no_tape", "question"):
-            values = zip(LETTERS, caveat["values"], strict=False)
-            texts += [f"{letter} {_side_text(value, labels)}" for letter, value in values]
-        (unknown if what in ("unfinished", "no_tape") else causes).append(" · ".join(texts))
-    if causes:
-        yield Lines([(labels("not_only"), "strong"), *causes], mark="paused")
-    if unknown:
-        yield Lines(unknown, mark="interrupted")
 
 
 def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block | None]:
@@ -189,7 +140,10 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block | 
         return state, summary, None if name == "evidence" else Lines([f"= {title}"])
     if name == "evidence":
         notes.append(labels("beside_rank"))
-    return state, summary, clipped(title, heads, cells, notes=notes)
+    table = clipped(title, heads, cells, notes=notes)
+    if name == "steps":
+        table = replace(table, inside=tuple(_lines("effects", document, labels)))
+    return state, summary, table
 
 
 def _paired(rows: Sequence[Data]) -> Iterator[Data]:
@@ -213,38 +167,39 @@ def _changes(row: Data, document: Data, labels: Labels) -> str:
     return "\n".join(change(kind, labels) for kind in kinds)
 
 
-_WORDS = {"who": reviewer_name, "decision": decision_texts, "fields": field_changes}
+_WORDS = {
+    "who": reviewer_name,
+    "decision": decision_texts,
+    "fields": field_changes,
+    "fork": fork_name,
+    "field": field_title,
+}
 _PARTS = {"claims": "claim", "evidence": "piece", "steps": "step", "decisions": "point"}
 """Each table, with the heading of its rows; their texts are in the template."""
 _COUNTS = (
-    "needs_met",
-    "citation_recall",
-    "statements",
-    "cited",
-    "in_prompt",
-    "evidence",
-    "found",
-    "total_s",
-    "whole_s",
-    "calls",
-    "saved_calls",
-    "tokens",
-    "saved_tokens",
+    *("needs_met", "statements", "citation_recall"),
+    *("found", "evidence", "in_prompt", "cited"),
+    *("total_s", "calls", "tokens"),
 )
-"""What was reached, then what it cost; ``whole_s`` is the time without reuse, where something was reused."""
+"""What was reached, then how, then what it cost."""
+_SAVED = {"total_s": "saved_s", "calls": "saved_calls", "tokens": "saved_tokens"}
+"""Costs, each with the part that a recording saved: to reuse work is not to be faster."""
 
 
 def _figures(document: Data, labels: Labels) -> Block:
-    """Return the figures that any run has, a column per run; of two runs their difference too.
-
-    The phases below the time add up to it.
-    """
+    """Return the figures that any run has, a column per run; of two runs their difference too."""
     costs = document["cost"]
-    reused = any(cost["saved_s"] for cost in costs)
-    costs = [cost | {"whole_s": reused * (cost["total_s"] + cost["saved_s"])} for cost in costs]
-    lines = [
-        (name, labels(f"metric_{name}"), [cost[name] or 0 for cost in costs]) for name in _COUNTS
-    ]
+    lines = []
+    for name in _COUNTS:
+        title = labels(f"metric_{name}")
+        values = [cost[name] or 0 for cost in costs]
+        saved = [cost[_SAVED[name]] or 0 for cost in costs] if name in _SAVED else []
+        if any(saved):
+            values = [sum(pair) for pair in zip(values, saved, strict=True)]
+            lines.append((name, labels("metric_whole", what=title), values))
+            lines.append((_SAVED[name], labels("metric_saved", what=title), saved))
+        else:
+            lines.append((name, title, values))
     for phase in dict.fromkeys(name for cost in costs for name in cost["phases"]):
         title = phase_name(phase, labels)
         spans = [cost["phases"].get(phase, 0) for cost in costs]

@@ -78,10 +78,15 @@ def field_changes(
             pairs = {key: (old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])}
         for key, (before, after) in pairs.items():
             if before != after:
-                words = (f"{kind}_{key.removeprefix('models.')}" for kind in _TITLES)
-                title = next((labels(word) for word in words if labels.get(word, "")), key)
+                title = field_title(key, labels)
                 old = "" if before is None else f"{_brief(before, labels, titles)} → "
                 yield step_name(f"{title}{labels('colon')}{old}{_brief(after, labels, titles)}")
+
+
+def field_title(name: str, labels: Labels) -> str:
+    """Return the name of a field or of a setting in words."""
+    words = (f"{kind}_{name.removeprefix('models.')}" for kind in _TITLES)
+    return next((labels(word) for word in words if labels.get(word, "")), name)
 
 
 def _brief(value: Any, labels: Labels, titles: Mapping[str, str]) -> str:

@@ -28,20 +28,18 @@ def runs_table(
         labels: the words.
         costs: of ``family.details``, by run.
         about: ``total``, how many runs there are on all pages; the ``page``, from 0; ``sort``, the column, and whether
-            the largest value comes first; the ``marked`` runs, and the ``letters`` of those that are compared;
-            ``here``, the run on the bench; ``rated``, whether a person called the answer good, by run; ``tagging``,
-            whether the form for tags is open.
+            the largest value comes first; the ``marked`` runs, and the letters of those to be ``compared``: of
+            a single one with its ``partner``, ``parent`` or ``open``; ``here``, the run on the bench; ``rated``,
+            ``good`` or ``bad``, by run; whether they are ``narrowed``.
     """
     facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
-    about |= {"facts": facts, "ids": costs, "rows": rows}
+    about |= {"facts": facts, "costs": costs, "sorts": SORTS, "rows": rows}
+    about |= {"before": about["page"] * PAGE, "shown": len(rows)}
     drawn = {}
     for row in rows:
-        cost = costs[row["run_id"]]
-        name = fork_name(cost["changes"], labels)
-        drawn[row["run_id"]] = draw("runs.row", labels, row=row, name=name, cost=cost, **about)
-    before = about["page"] * PAGE
-    frame = draw("runs.table", labels, sorts=SORTS, before=before, shown=len(rows), **about)
-    return Picture(frame, drawn)
+        name = fork_name(costs[row["run_id"]]["changes"], labels)
+        drawn[row["run_id"]] = draw("runs.row", labels, row=row, name=name, about=about)
+    return Picture(draw("runs.table", labels, about=about), drawn)
 
 
 class RunLines(FrameList[Json]):

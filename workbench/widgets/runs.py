@@ -10,11 +10,15 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.runs.fork import details
+from workbench.runs.listing import fits
+from workbench.runs.stored import origin_of
+from workbench.state import Data
+from workbench.text import visible
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels
 from workbench.views.markup import el
 from workbench.views.runs import PAGE, SORTS, runs_table
-from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change, press_button
+from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change
 
 
 def letters(wb: Any, run_ids: Iterable[str]) -> dict[str, str]:
@@ -27,7 +31,9 @@ def letters(wb: Any, run_ids: Iterable[str]) -> dict[str, str]:
 
 MOVES = ("run_id", "origin", "status", "decided")
 """What of a line tells whether its details are to be read again."""
-_STATUSES = ("done", "paused", "running", "interrupted", "failed", "cancelled")
+_EVERY = 100_000
+_FILTERS = {"status": "status", "kb": "runs_kb", "tag": "runs_tags", "rated": "runs_rated"}
+"""What the table is narrowed by, with the labels."""
 
 
 class RunTable(Panel):
@@ -47,42 +53,69 @@ class RunTable(Panel):
         self._page = 0
         self._sort = ("created_at", True)
         self._marked = list[str]()
-        self._tagging = False
+        self._quiet = False
         # read again once a run has moved
         self.details = cache(lambda i, origin, *_: details(wb.run(i), origin))
         self.search = ipywidgets.Text(
             placeholder=labels("runs_search"), description=labels("runs_search_label")
         )
-        statuses = [
-            (labels("runs_every"), ""),
-            *((labels(status), status) for status in _STATUSES),
-        ]
-        self.status = ipywidgets.Dropdown(options=statuses, description=labels("status"))
-        self.tags = ipywidgets.Text(
-            placeholder=labels("runs_tags_told"), description=labels("runs_tags")
-        )
-        self.note = ipywidgets.Text(description=labels("decision_note"))
-        self.save = press_button("", self._annotate)
+        self.filters = {
+            name: ipywidgets.Dropdown(description=labels(word)) for name, word in _FILTERS.items()
+        }
         self.table = Pick(listener=self._pressed)
         self.message = ipywidgets.HTML()
-        for narrowing in (self.search, self.status):
-            on_change(narrowing, self._narrowed)
-        filters = ipywidgets.HBox([self.search, self.status]).add_class("wb-filters")
-        self.about = ipywidgets.HBox([self.tags, self.note, self.save]).add_class("wb-filters")
-        self.about.add_class("wb-about")
-        self.region = ipywidgets.VBox([filters, self.table, self.about, self.message]).add_class(
-            "wb-part"
-        )
+        narrowing = [self.search, *self.filters.values()]
+        for widget in narrowing:
+            on_change(widget, self._narrowed)
+        filters = ipywidgets.HBox(narrowing).add_class("wb-filters")
+        self.region = ipywidgets.VBox([filters, self.table, self.message]).add_class("wb-part")
 
     def show(self, open_id: str = "") -> None:
         """Show the runs; ``open_id`` is of the run on the bench, which is marked first."""
         if open_id != self._open_id:
             self._open_id = open_id
             self._marked = [open_id] if open_id else []
-        narrowed = {"status": self.status.value} if self.status.value else {}
-        self._rows = self._wb.runs.lines(100_000, self.search.value, **narrowed)
-        self._marked = [run_id for run_id in self._marked if run_id in self._wb.runs]
+        runs = self._wb.runs
+        verdicts = {row["run_id"]: row["good"] for row in self._wb.feedback().on_answers()}
+        self._rated = {run_id: "good" if verdicts[run_id] else "bad" for run_id in verdicts}
+        lines = runs.lines(_EVERY)
+        self._offer(lines)
+        chosen = {name: box.value for name, box in self.filters.items() if box.value}
+        rated = chosen.pop("rated", "")
+        self._rows = [
+            row
+            for row in lines
+            if fits(row, self.search.value, **chosen)
+            and rated in ("", self._rated.get(row["run_id"]))
+        ]
+        self._marked = [run_id for run_id in self._marked if run_id in runs]
         self._draw()
+
+    def _narrows(self) -> bool:
+        return any(widget.value for widget in (self.search, *self.filters.values()))
+
+    def _offer(self, rows: Iterable[Data]) -> None:
+        """Offer to narrow by what several runs differ in; a choice is kept."""
+        values = {
+            "status": {row["status"] for row in rows},
+            "kb": {row["kb"] for row in rows},
+            "tag": {tag for row in rows for tag in row["tags"]},
+            "rated": {*self._rated.values()},
+        }
+        for name, box in self.filters.items():
+            chosen = box.value or ""
+            offered = sorted(values[name] | {chosen} - {""})
+            display_if(box, len(offered) > (name in ("status", "kb")))
+            word = {"status": "", "rated": "feedback_"}.get(name)
+            texts = [
+                visible(value) if word is None else self.labels(word + value) for value in offered
+            ]
+            options = ((self.labels("runs_every"), ""), *zip(texts, offered, strict=True))
+            if box.options != options:
+                self._quiet = True
+                box.options = options
+                box.value = chosen
+                self._quiet = False
 
     def _draw(self) -> None:
         column, down = self._sort
@@ -94,8 +127,8 @@ class RunTable(Panel):
         rows.sort(key=lambda row: lineage[row["run_id"]])
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
-        rated = {row["run_id"]: row["good"] for row in self._wb.feedback().on_answers()}
         costs = {row["run_id"]: self.details(*(row[name] for name in MOVES)) for row in shown}
+        compared, partner = self._compared()
         table = runs_table(
             shown,
             self.labels,
@@ -104,18 +137,28 @@ class RunTable(Panel):
             sort=self._sort,
             here=self._open_id,
             costs=costs,
-            rated=rated,
-            tagging=self._tagging,
+            rated=self._rated,
+            narrowed=self._narrows(),
             marked=self._marked,
-            letters=letters(self._wb, self._marked),
+            compared=compared,
+            partner=partner,
         )
         self.table.show(table)
-        self.save.description = self.labels("runs_save", n=len(self._marked))
-        display_if(self.about, self._marked and self._tagging)
+
+    def _compared(self) -> tuple[dict[str, str], str]:
+        """Return the runs to compare, with their letters; a single one with its parent or the open run."""
+        chosen = {*self._marked}
+        partner = ""
+        if len(chosen) == 1:
+            parent = origin_of(self._wb.run(*chosen))
+            partner = "parent" if parent else "open"
+            chosen.add(parent or self._open_id)
+        return letters(self._wb, chosen), partner
 
     def _narrowed(self) -> None:
-        self._page = 0
-        self.show(self._open_id)
+        if not self._quiet:  # else several of them are set one after the other
+            self._page = 0
+            self.show(self._open_id)
 
     def _pressed(self, event: Event) -> None:
         kind, _, what = event.kind.partition(":")
@@ -123,8 +166,13 @@ class RunTable(Panel):
         if kind == "choose":
             self.ask(do="open", runs=[event.key])
         elif kind == "compare":
-            with_open = [self._open_id] if len(self._marked) == 1 else []
-            self.ask(do="compare", runs=[*with_open, *self._marked])
+            self.ask(do="compare", runs=[*self._compared()[0]])
+        elif kind == "clear":
+            self._quiet = True
+            for widget in (self.search, *self.filters.values()):
+                widget.value = ""
+            self._quiet = False
+            self._narrowed()
         elif kind == "sort" and what in SORTS:
             self._sort = (
                 what,
@@ -137,8 +185,11 @@ class RunTable(Panel):
                 self._marked.remove(event.key)
             else:
                 self._marked.append(event.key)
-        elif kind == "tag":
-            self._tagging = not self._tagging
+        elif kind in ("tags", "note"):
+            tags = [tag.strip() for tag in what.split(",") if tag.strip()]
+            about = {kind: tags if kind == "tags" else what}
+            self._each("runs_saved", lambda i: self._wb.runs.annotate(i, **about))
+            self.show(self._open_id)
         elif kind == "export":
             folder = self._wb.path / "exports"
             folder.mkdir(exist_ok=True)
@@ -147,16 +198,6 @@ class RunTable(Panel):
             self._each("runs_deleted", self._wb.runs.remove)
             self.show(self._open_id)
         self._draw()
-
-    def _annotate(self) -> None:
-        """Give the marked runs these tags and this note; an empty field changes nothing."""
-        tags = [tag.strip() for tag in self.tags.value.split(",") if tag.strip()]
-        self._each(
-            "runs_saved",
-            lambda i: self._wb.runs.annotate(i, tags=tags or None, note=self.note.value or None),
-        )
-        self.tags.value = self.note.value = ""
-        self.show(self._open_id)
 
     def _each(self, word: str, action: Any) -> None:
         """Act on every marked run, and say for how many it was done, or why it was not."""
