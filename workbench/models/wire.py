@@ -444,6 +444,13 @@ def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> 
     """
     from openai import DefaultAsyncHttpxClient
 
+    hooks = bounded(most_s, setting)
+    return DefaultAsyncHttpxClient(timeout=timeout_s, event_hooks=hooks, **more)
+
+
+def bounded(most_s: float, setting: str) -> dict[str, list[Any]]:
+    """Return the hooks of an asynchronous client whose answers are refused where they are too long or too slow."""
+
     async def bound(response: Any) -> None:
         meter = Meter(most_s, setting)
         parts = response.aiter_bytes
@@ -454,7 +461,7 @@ def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> 
         if _may_be_error(response):
             _refuse_error(await response.aread())
 
-    return DefaultAsyncHttpxClient(timeout=timeout_s, event_hooks={"response": [bound]}, **more)
+    return {"response": [bound]}
 
 
 def sync_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> Any:

@@ -37,6 +37,7 @@ from typing_extensions import TypedDict
 from workbench.errors import ToolError, WorkbenchError, refusing, shown
 from workbench.events import progress
 from workbench.graphs.merge import first_documents
+from workbench.graphs.plan import with_names
 from workbench.knowledge.dated import last_day
 from workbench.parts.fusion.canvas_work import (
     Operation,
@@ -51,7 +52,6 @@ from workbench.parts.fusion.strategies import STRATEGIES
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import Data, Json, RetrievalResult
-from workbench.text import fold
 from workbench.tools import evidence, hybrid
 from workbench.tools.scoring import LEAD, Question, coverage
 from workbench.tools.tool import StepLog
@@ -320,10 +320,10 @@ def measure_quality(
 def widened(query: str, base: KnowledgeBase) -> str:
     """Return a query with every spelling of the names in it."""
     linked = (base.entity(mention["entity_id"]) for mention in base.link(query))
-    spellings = dict.fromkeys(
+    spellings = (
         name for entity in linked if entity for name in (entity["name"], *entity["aliases"])
     )
-    return " ".join([query, *(name for name in spellings if fold(name) not in fold(query))])
+    return with_names(query, dict.fromkeys(spellings))
 
 
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from workbench.errors import ToolError
-from workbench.models.wire import LimitReached, Meter, address, hidden, redact
+from workbench.models.wire import LimitReached, address, bounded, hidden, redact
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.settings import Settings
 from workbench.state import Data, Json
@@ -129,17 +129,16 @@ def graphiti(settings: Settings) -> FunctionTool:
 async def _request_facts(url: str, timeout_s: float, body: Data) -> list[Fact]:
     import httpx
 
+    hooks = bounded(timeout_s, _SETTING)
     try:
         async with (
             asyncio.timeout(timeout_s),
-            httpx.AsyncClient(timeout=timeout_s, follow_redirects=False) as client,
-            client.stream("POST", f"{url}/search", json=dict(body)) as response,
+            httpx.AsyncClient(timeout=timeout_s, event_hooks=hooks) as client,
         ):
-            if not response.is_success:
-                raise LimitReached(f"it answered with the status {response.status_code}")
-            meter = Meter(timeout_s, _SETTING)
-            body_bytes = b"".join([meter(part) async for part in response.aiter_bytes()])
-        return _Facts.model_validate_json(body_bytes).facts
+            response = await client.post(f"{url}/search", json=dict(body))
+        if not response.is_success:
+            raise LimitReached(f"it answered with the status {response.status_code}")
+        return _Facts.model_validate_json(response.content).facts
     except ValidationError as error:
         first = error.errors()[0]
         why = f"its answer is not as expected: {'.'.join(map(str, first['loc']))}: {first['msg']}"

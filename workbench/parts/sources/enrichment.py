@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from pydantic import Field
@@ -26,7 +24,7 @@ from workbench.state import (
     RetrievalResult,
     RetrievalState,
 )
-from workbench.text import CJK, detect_language
+from workbench.text import CJK, detect_language, own_table
 from workbench.tools import evidence
 from workbench.tools.scoring import Question
 from workbench.tools.tool import FunctionTool, Search, StepLog, ToolOutput
@@ -54,7 +52,7 @@ class Wanted(NamedTuple):
 
 
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
-TEXTS = tomllib.loads(Path(__file__).with_name("tmdb.toml").read_text("utf-8"))
+TEXTS = own_table(__file__)
 
 
 def note(what: str, language: str, **names: str) -> str:

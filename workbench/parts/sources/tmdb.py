@@ -20,9 +20,9 @@ import httpx
 from workbench.errors import SettingsError
 from workbench.models.wire import (
     LimitReached,
-    Meter,
     Patience,
     address,
+    bounded,
     patiently,
     read_key,
     redact,
@@ -415,7 +415,10 @@ class _Server:
             settings.model_retries, settings.model_backoff_s, self._timeout_s
         )
         headers = {"Accept": "application/json", "Authorization": f"Bearer {key}"}
-        self._client = httpx.AsyncClient(timeout=self._timeout_s, headers=headers)
+        hooks = bounded(self._timeout_s, TIMEOUT)
+        self._client = httpx.AsyncClient(
+            timeout=self._timeout_s, headers=headers, event_hooks=hooks
+        )
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -436,19 +439,12 @@ class _Server:
         return await patiently(lambda: self._get(path, parameters), self._patience, self.explain)
 
     async def _get(self, path: str, parameters: Mapping[str, str]) -> Json:
-        meter = Meter(self._timeout_s, TIMEOUT)
-        body = bytearray()
-        async with self._client.stream(
-            "GET", f"{self._url}/{path}", params=dict(parameters)
-        ) as response:
-            if response.status_code != 200:
-                raise NoAnswer(
-                    f"{response.status_code} {response.reason_phrase}".strip(), response
-                )
-            async for part in response.aiter_bytes():
-                body += meter(part)
+        response = await self._client.get(f"{self._url}/{path}", params=dict(parameters))
+        if response.status_code != 200:
+            raise NoAnswer(f"{response.status_code} {response.reason_phrase}".strip(), response)
         try:
-            answer = json.loads(body, parse_constant=int)  # which refuses NaN and Infinity
+            # which refuses NaN and Infinity
+            answer = json.loads(response.content, parse_constant=int)
         except (ValueError, RecursionError):
             raise NoAnswer("the answer is no JSON", response) from None
         if not isinstance(answer, dict):
