@@ -38,7 +38,7 @@ def cite(text: str, evidence: Evidence) -> tuple[str, list[Citation], list[int]]
 
 def cited(sentence: str) -> list[int]:
     """Return the numbers of the marks of a sentence, each once."""
-    return list(dict.fromkeys(map(int, re.findall(r"\[(\d+)\]", sentence))))
+    return list(dict.fromkeys(map(int, re.findall(r"\[(\d{1,4})\]", sentence))))
 
 
 def renumbered(text: str, numbers: Mapping[int, int]) -> tuple[str, list[int]]:

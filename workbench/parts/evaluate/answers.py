@@ -45,7 +45,7 @@ from workbench.graphs.generate import generate
 from workbench.graphs.merge import first_documents
 from workbench.graphs.roles import ask_model
 from workbench.graphs.slots import evidence_text
-from workbench.language.citing import marked_sentences
+from workbench.language.citing import cited, marked_sentences
 from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare, percent
 from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
@@ -241,13 +241,13 @@ def faults(row: Row, run: Any) -> Iterator[str]:
         return
     if _REFUSAL.search(answer):
         yield "refused: the corpus says it"
-    cited = [(sentence, _cited(sentence, run.evidence)) for sentence in marked_sentences(answer)]
+    lines = [(sentence, _cited(sentence, run.evidence)) for sentence in marked_sentences(answer)]
 
     def has(point: Data) -> bool:
         documents = set(point["cite"])
         return any(
             says(sentence, point["say"]) and (not documents or documents & names)
-            for sentence, names in cited
+            for sentence, names in lines
         )
 
     yield from (
@@ -289,8 +289,7 @@ def says(text: str, names: Iterable[str]) -> bool:
 
 
 def _marks(text: str, evidence: Sequence[Any]) -> list[int]:
-    numbers = dict.fromkeys(int(n) for n in re.findall(r"\[(\d{1,4})\]", text))
-    return [n for n in numbers if 1 <= n <= len(evidence)]
+    return [n for n in cited(text) if 1 <= n <= len(evidence)]
 
 
 def _cited(sentence: str, evidence: Sequence[Any]) -> set[str]:
@@ -313,15 +312,15 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         documents = gold_documents(row)
         refused = bool(_REFUSAL.search(answer))
         first = {name for r in first_documents(run.evidence) for name in names_of(r)}
-        cited = precision_and_recall(run.state.get("support") or [])
+        support = precision_and_recall(run.state.get("support") or [])
         values = {
             "right": not any(faults(row, run)),
             "EM": any(normal(answer) == normal(text) for text in gold),
             "F1": max((f1(answer, text) for text in gold), default=0.0),
             "holds": any(normal(text) and normal(text) in normal(answer) for text in gold),
             "R@5": sum(i in first for i in documents) / max(1, len(documents)),
-            "precision": cited["citation_precision"] or 0.0,
-            "recall": cited["citation_recall"] or 0.0,
+            "precision": support["citation_precision"] or 0.0,
+            "recall": support["citation_recall"] or 0.0,
             "refused": refused,
             "wrongly refused": refused and not row.get("refuse"),
         }

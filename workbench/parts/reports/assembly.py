@@ -76,9 +76,8 @@ class _Assembly:
         sections = written_sections(state)
         self.numbers = {result["result_id"]: n for n, result in enumerate(self.results, 1)}
         self.sections: Any = []
-        for (
-            section
-        ) in sections:  # with the numbers of the report; a mark that points at nothing goes
+        # with the numbers of the report; a mark that points at nothing goes
+        for section in sections:
             sources = enumerate(section["sources"], 1)
             places = {n: self.numbers[piece] for n, piece in sources if piece in self.numbers}
             text = citing.renumbered(section["text"], places)[0]
@@ -158,8 +157,8 @@ class _Assembly:
         ids = [result["result_id"] for result in self.results]
         free = count(max(earlier.values(), default=0) + 1)
         numbers = {}
-        for n in map(int, re.findall(r"\[(\d+)\]", markdown(self.chapters))):
-            if n not in numbers and 1 <= n <= len(ids):
+        for n in citing.cited(markdown(self.chapters)):
+            if 1 <= n <= len(ids):
                 numbers[n] = earlier.get(ids[n - 1]) or next(free)
         self.numbers = {ids[n - 1]: number for n, number in numbers.items()}
         for chapter in self.chapters:
@@ -216,8 +215,7 @@ class _Assembly:
         texts = []
         for section in filter(itemgetter("sources"), self.sections):
             title = escaped(self.fields.called(section["title"]))
-            marks = re.findall(r"\[(\d+)\]", section["text"])
-            titles = {title_of(self.results[int(n) - 1]) for n in marks}
+            titles = {title_of(self.results[n - 1]) for n in citing.cited(section["text"])}
             documents = self.fields.counted(len(titles))
             texts.append(self.labels("part_found_on", title=title, documents=documents))
         return self.labels("part_found", sections=self.labels("comma").join(texts))

@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Sequence
-from itertools import chain, combinations
+from itertools import combinations
 
 from langgraph.runtime import Runtime
 from pydantic import Field
@@ -36,7 +36,7 @@ from workbench.state import (
     SectionOutline,
 )
 from workbench.text import detect_language, fold, unmarked
-from workbench.tools.scoring import shares_said
+from workbench.tools.scoring import field_values, shares_said
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 from workbench.views.labels import Labels
 
@@ -307,16 +307,10 @@ def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolL
 def _result_text(result: Json) -> str:
     """Return the title, the text and the typed fields of a result."""
     metadata = result.get("metadata", {})
-    values = [
-        value for value in (metadata.get("fields") or {}).values() if value not in (None, "")
-    ]
-    lists = (value if isinstance(value, list) else [value] for value in values)
+    fields = metadata.get("fields") or {}
+    values = field_values({name: value for name, value in fields.items() if value is not None})
     return " ".join(
-        [
-            f"{metadata.get('title') or ''}.",
-            str(result.get("evidence") or ""),
-            *map(str, chain(*lists)),
-        ]
+        [f"{metadata.get('title') or ''}.", str(result.get("evidence") or ""), *values]
     )
 
 

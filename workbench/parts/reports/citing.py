@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,12 @@ from bs4 import BeautifulSoup, Tag
 from workbench.errors import MissingExtra
 from workbench.parts.reports.markdown import address, escaped, inline, linked, words
 from workbench.state import Data, Json, RetrievalResult
-from workbench.text import CJK, detect_language, iso, titled
+from workbench.text import CJK, detect_language, iso, own_table, titled
 from workbench.views.labels import Labels
 
 _CSL = {"apa": "apa", "ieee": "ieee", "gb7714": "gb-7714-2015-numeric"}
 """Style -> what typst calls it."""
-_NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_NAMES = own_table(__file__)
 
 
 def references(

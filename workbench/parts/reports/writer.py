@@ -20,7 +20,7 @@ from workbench.graphs.roles import ModelForm, ask_model
 from workbench.graphs.slots import NONE, evidence_text, numbered
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.answer import CLOSED, group_by_document
-from workbench.language.citing import marked_each, renumbered, spaced
+from workbench.language.citing import cited, marked_each, renumbered, spaced
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.kinds import ReportType
@@ -176,7 +176,9 @@ async def abstract_by_model(context: Context, question: str, sections: Sequence[
     """
     share = min(1.0, context.settings.merge_max_characters / max(1, sum(map(len, sections))))
     slots = {"sections": "\n\n".join(text[: int(len(text) * share)] for text in sections)}
-    return await _Writing(context, question, "", []).text("abstract", slots, _marks(sections))
+    return await _Writing(context, question, "", []).text(
+        "abstract", slots, cited("".join(sections))
+    )
 
 
 class _Writing:
@@ -266,7 +268,7 @@ class _Writing:
 
     async def _joined(self, texts: Sequence[str]) -> str:
         """Return one call: of some texts one. Where the model gives nothing, they stand one below the other."""
-        joined = await self.text("reduce", {"claims": "\n\n".join(texts)}, _marks(texts))
+        joined = await self.text("reduce", {"claims": "\n\n".join(texts)}, cited("".join(texts)))
         return joined or "\n".join(
             re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts
         )
@@ -328,10 +330,6 @@ class _Writing:
                 f"addresses of no source were removed: {', '.join(foreign[:5])[:300]}"
             )
         return re.sub(r"[ \t]+(?=\n|$)|(?<=\S) +(?= )", "", text).strip()
-
-
-def _marks(texts: Iterable[str]) -> list[int]:
-    return [int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)]
 
 
 def _unknown(numbers: Set[int], valid: Sequence[int]) -> list[str]:
