@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
@@ -27,6 +25,7 @@ from pydantic_settings import SettingsError as SourceError
 from workbench.errors import SettingsError, shown
 from workbench.extensions import load, parts
 from workbench.state import Data, Json
+from workbench.text import own_table
 
 PREFIX = "langchain:"
 ROLES = (
@@ -38,7 +37,7 @@ RULES, BY_MODEL = "rules", "llm"
 """Who does the task of a role: its deterministic default, or a model."""
 _MODELS = ("chat_model", "embedding_model")
 _EMBEDS = ("embed_documents", "embed_query")
-_SECOND_NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_SECOND_NAMES = own_table(__file__)
 _objects: Json = {}
 
 

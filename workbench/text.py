@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import tomllib
 import unicodedata
 from calendar import monthrange
 from collections.abc import Iterable
@@ -174,6 +175,11 @@ def titled(title: str) -> str:
     return f"《{title.strip('《》')}》" if CJK.search(title) else title
 
 
+def own_table(module: str) -> dict[str, Any]:
+    """Return what stands in the file of TOML that has the name of a module, next to it."""
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8"))
+
+
 def detect_language(text: str) -> str:
     """Return ``"zh"`` when the text holds a Chinese character outside a title in 《》, else ``"en"``.
 
@@ -327,13 +333,13 @@ def terms(text: str) -> list[str]:
 
 
 def closest(words: str, lines: Iterable[str]) -> str:
-    """Return the line that shares most words with these, the first of equal ones.
+    """Return the line that shares most words of content with these, in any form, the first of equal ones.
 
     >>> closest("year of release", ["It is green.", "The year was 2003."])
     'The year was 2003.'
     """
-    wanted = set(terms(words))
-    return max(lines, key=lambda line: len(wanted & set(terms(line))), default="")
+    wanted = content_stems(words)
+    return max(lines, key=lambda line: len(wanted & content_stems(line)), default="")
 
 
 _STEMMING = threading.Lock()

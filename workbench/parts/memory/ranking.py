@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from workbench.knowledge.dated import last_day
 from workbench.language.dates_and_numbers import read_dates
 from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
-from workbench.text import days, is_stop_word, spelled, stem, terms
+from workbench.text import days, is_stop_word, own_table, spelled, stem, terms
 
 WEIGHTS: Mapping[str, Mapping[str, float]] = json.loads(
     Path(__file__).with_suffix(".json").read_text("utf-8")
@@ -357,9 +356,7 @@ def _standard(values: np.ndarray) -> np.ndarray:
 
 _KINDS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     name: (re.compile("|".join(kind["asks"]), re.I), re.compile("|".join(kind["holds"])))
-    for name, kind in tomllib.loads(
-        Path(__file__).with_suffix(".toml").read_text("utf-8")
-    ).items()
+    for name, kind in own_table(__file__).items()
 }
 """What a question may want to know: how it asks, and what a turn that tells it holds."""
 _INQUIRES = re.compile(r"[?？]|[吗呢][。.!！]?$")

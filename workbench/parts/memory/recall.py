@@ -19,12 +19,11 @@ from workbench.graphs.roles import ask_model
 from workbench.graphs.slots import history_messages, history_text, numbered, window
 from workbench.parts.memory.reading import question_to_memory, read_preferences
 from workbench.parts.memory.store import Memory
-from workbench.parts.memory.summarizing import best_sentence
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
 from workbench.state import ConversationState, Data, Json, MemoryQuestion, Message, Remembered
-from workbench.text import clean, content_stems, detect_language, sentences
+from workbench.text import clean, closest, content_stems, detect_language, sentences
 from workbench.views.labels import Labels
 from workbench.views.markup import cut
 
@@ -172,9 +171,7 @@ def told_episode(episode: Data, message: str) -> str:
         " ".join(clean(str(episode[part])).split())
         for part in ("user_message", "assistant_message")
     )
-    return "- " + " → ".join(
-        cut(best_sentence(sentences(text), message), excerpt) for text in messages
-    )
+    return "- " + " → ".join(cut(closest(message, sentences(text)), excerpt) for text in messages)
 
 
 # --- What a message says of the person, and what it asks of the conversation ---

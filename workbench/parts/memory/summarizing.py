@@ -13,7 +13,7 @@ from math import log1p, sqrt
 from workbench.language.words import is_small_talk
 from workbench.parts.memory.reading import read_preferences
 from workbench.state import Data
-from workbench.text import content_stems, detect_language, sentences, unmarked
+from workbench.text import closest, content_stems, detect_language, sentences, unmarked
 
 LONGEST = 180
 """Characters of a sentence that is chosen."""
@@ -77,13 +77,7 @@ def _best(answer: str, question: str) -> str:
         for sentence in plain
         if 8 <= len(sentence) <= LONGEST and not _REFUSED.search(sentence)
     ]
-    return best_sentence(plain, question)
-
-
-def best_sentence(texts: Sequence[str], question: str) -> str:
-    """Return the sentence that has most of a question's words, the first of equal ones."""
-    wanted = content_stems(question)
-    return max(texts, key=lambda text: len(content_stems(text) & wanted), default="")
+    return closest(question, plain)
 
 
 def _weight(sentence: str, counts: Counter[str]) -> float:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +20,7 @@ from workbench.parts.record.effects import questions
 from workbench.records.tape import EDITED, Effect
 from workbench.runs.calls import Calls, make_call
 from workbench.state import Data, Json, RetrievalResult
+from workbench.text import own_table
 from workbench.tools.evidence import make_evidence
 from workbench.views.blocks import Block, Column, Lines, clipped, one_line
 from workbench.views.labels import Labels
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from workbench.views.drawing import Drawing
 
 
-_OUTSIDE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_OUTSIDE = own_table(__file__)
 
 
 def dag(run: GraphRun) -> Drawing:

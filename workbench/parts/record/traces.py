@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,8 +20,9 @@ from workbench.parts.record.questions import read_json
 from workbench.parts.record.run import GraphRun
 from workbench.records.tape import Effect
 from workbench.state import Data, Json
+from workbench.text import own_table
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_TABLES = own_table(__file__)
 _KEYS: Mapping[str, Sequence[str]] = _TABLES["keys"]
 _NESTED: Sequence[str] = _TABLES["nested"]
 _DOCUMENT = re.compile(r"@\.retrieval\.documents\.(\d+)\.document\.(\w+)")

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-import tomllib
 from collections.abc import Callable, Container
 from contextlib import suppress
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from workbench.errors import MissingExtra
@@ -21,9 +19,10 @@ from workbench.parts.serve import spans
 from workbench.records.figures import own
 from workbench.runs.stored import Recording, snapshot
 from workbench.settings import ROLES
+from workbench.text import own_table
 
 _OTHER_LABEL = "other"
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_TABLE = own_table(__file__)
 _served: dict[str, Metrics] = {}
 _lock = threading.Lock()
 _log = logging.getLogger(__name__)

@@ -28,11 +28,11 @@ from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.state import Json
 
-_OF_PARTS = ("graphs.db", "experiments.db")
 _FIXES = {
     "workbench.db": REPAIR,
     "checkpoints.db": FIX_CHECKPOINTS,
-    **dict.fromkeys(_OF_PARTS, REPAIR),
+    "graphs.db": REPAIR,
+    "experiments.db": REPAIR,
 }
 _PASSING = (".lock", ".holder.json", "-wal", "-shm", "-journal")
 """Files that mean something only while a process has them open."""
@@ -176,9 +176,8 @@ def gc(
     wb._must_be_open()
     path = wb.path
     library = wb.knowledge
-    runs, checkpoints, graphs = (
-        path / f"{name}.db" for name in ("workbench", "checkpoints", "graphs")
-    )
+    runs = path / "workbench.db"
+    checkpoints = path / "checkpoints.db"
     with _transaction(runs, write=yes) as connection:
         outdated = _outdated(connection, older_than, keep)
         size = sum(_drop(connection, table, "run_id", outdated, yes)[1] for table in TABLES)
@@ -191,12 +190,8 @@ def gc(
         freed += _checkpoints(runs, checkpoints, set(outdated), yes)
     freed += left_behind(path, library, delete=yes)
     freed += to_inspect(library)
-    files = [
-        runs,
-        checkpoints,
-        graphs,
-        *(library.root / name / "index.db" for name in library.names()),
-    ]
+    indexes = (library.root / name / "index.db" for name in library.names())
+    files = [*(path / name for name in _FIXES), *indexes]
     freed += [_compacted(file, yes) for file in files if file.exists()]
     return [vars(entry) for entry in freed if entry.count or entry.bytes or entry.detail]
 
