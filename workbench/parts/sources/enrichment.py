@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from pydantic import Field
@@ -52,7 +53,7 @@ class Wanted(NamedTuple):
 
 
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
-TEXTS = own_table(__file__)
+TEXTS = own_table(str(Path(__file__).with_name("tmdb")))
 
 
 def note(what: str, language: str, **names: str) -> str:
