@@ -349,9 +349,10 @@ class Decision(TypedDict):
 
 
 class Enrichment(TypedDict):
-    """A request to an external source at merge: names, what went wrong, a piece of graph for this run."""
+    """A request to an external source: names, the number of pieces, what went wrong, a piece of graph for this run."""
 
     asked: list[str]
+    found: int
     notes: list[str]
     entities: list[Json]
     relations: list[Json]

@@ -50,8 +50,9 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     enrich = provided("nodes", "enriched")
     added = await enrich(state, context) if enrich else None
     if added:
-        results_by_step |= {"enrichment": added.results} if added.results else {}
-        runtime.stream_writer(enrichment({**added.summary, "found": added.pieces}))
+        found, summary = added
+        results_by_step |= {"enrichment": found} if found else {}
+        runtime.stream_writer(enrichment(summary))
     merged = merge(
         results_by_step,
         records,
@@ -64,8 +65,9 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         results = await call_merger(context, state["query"], merged["retrieval_results"])
         merged = _merged(results, merged["statistics"], settings.merge_max_characters)
     if added:
-        merged["enrichment"] = added.summary
-        merged["statistics"]["enrichment"] = added.counts
+        merged["enrichment"] = summary
+        counts = {name: summary[name] for name in ("asked", "found", "notes")}
+        merged["statistics"]["enrichment"] = counts
     reflections = state.get("reflections", [])
     stop_reason = state.get("stop_reason") or (
         reflections[-1]["stop_reason"] if reflections else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -178,7 +177,6 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
 # --- A report's aspects: each has an agent of its own, with its own conversation, and all of them are asked at once ---
 
 PARTS = "parts"
-_PART = re.compile(r"_aspect(\d+)$")
 
 
 async def _taken_by_all(
@@ -200,19 +198,17 @@ async def _taken_by_all(
     async def take(number: int, aspect: str) -> tuple[Taken | None, list[str]]:
         if before.get(aspect, {}).get("done"):
             return Taken(before[aspect]["text"], [], []), []
-        parts = [(step, _PART.search(step.step_id)) for step in plan.steps]
-        own = [step for step, part in parts if part and int(part[1]) == number]
+        mark = f"_aspect{number}"
+        own = [step for step in plan.steps if step.step_id.endswith(mark)]
         first, *later = [note.get(PARTS, {}).get(aspect, {}) for note in notes]
         reflections = [{"signals": note} for note in later]
         about: Any = {**state, "query": f"{state['query']}: {aspect}", "reflections": reflections}
         own_plan = plan.model_copy(update={"steps": own, "metadata": first})
         taken, refused = await _take(about, context, bases, own_plan, f"{at}, {aspect}", last)
-        steps = (
-            [s.model_copy(update={"step_id": f"{s.step_id}_aspect{number}"}) for s in taken.steps]
-            if taken
-            else []
-        )
-        return taken and taken._replace(steps=steps), refused
+        if taken:
+            steps = [s.model_copy(update={"step_id": s.step_id + mark}) for s in taken.steps]
+            taken = taken._replace(steps=steps)
+        return taken, refused
 
     turns = await asyncio.gather(
         *(take(number, aspect) for number, aspect in enumerate(aspects, 1))

@@ -71,9 +71,7 @@ def retrieval(page: Page, kb: str, **options: Any) -> None:
     """
     from workbench.parts.evaluate.retrieval import eval_retrieval
 
-    with page.open() as wb:
-        table = eval_retrieval(wb, kb, **_arguments(page, options))
-    _print(page, table)
+    _measure(page, eval_retrieval, kb, options)
 
 
 @evaluate.command()
@@ -92,17 +90,14 @@ def answers(page: Page, kb: str, **options: Any) -> None:
     """
     from workbench.parts.evaluate.answers import eval_answers
 
+    _measure(page, eval_answers, kb, options)
+
+
+def _measure(page: Page, measure: Callable[..., Json], kb: str, options: Json) -> None:
+    """Print the table of a measurement."""
+    arguments = {**options, "where": dict(options["where"]), "progress": page.progress}
     with page.open() as wb:
-        table = eval_answers(wb, kb, **_arguments(page, options))
-    _print(page, table)
-
-
-def _arguments(page: Page, options: Json) -> Json:
-    """Return the arguments of a measurement."""
-    return {**options, "where": dict(options["where"]), "progress": page.progress}
-
-
-def _print(page: Page, table: Json) -> None:
+        table = measure(wb, kb, **arguments)
     if page.as_json:
         page.result(table)
     else:

@@ -110,5 +110,5 @@ def _axes(x: str, y: str) -> Json:
     return {"xaxis": axis(x), "yaxis": axis(y), "showlegend": False}
 
 
-def _rows(table: DataFrame) -> list[Json]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+def _rows(table: DataFrame) -> Any:
+    return table.to_dict("records")

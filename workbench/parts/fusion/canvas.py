@@ -85,7 +85,7 @@ class Canvas:
                     elements[element["id"]] = element
         boxes: dict[tuple[float, ...], str] = {}
         for node in self.groups:
-            first = boxes.setdefault(_box(node), node["id"])
+            first = boxes.setdefault(box(node), node["id"])
             if first != node["id"]:
                 both = f"group {shown(node['id'])} covers just what group {shown(first)} covers"
                 self.problems.append(
@@ -413,8 +413,8 @@ def _optional(element: Data, allowed: Mapping[str, Sequence[str]]) -> Iterator[t
             )
 
 
-def _box(node: Data) -> tuple[float, ...]:
-    """Left, top, right, bottom."""
+def box(node: Data) -> tuple[float, ...]:
+    """Return left, top, right and bottom of a node."""
     return node["x"], node["y"], node["x"] + node["width"], node["y"] + node["height"]
 
 
@@ -426,12 +426,10 @@ def _parents(nodes: Sequence[Data]) -> dict[str, str]:
     # the later of equal ones comes first
     groups.sort(key=lambda node: node["width"] * node["height"])
     place = {node["id"]: n + 1 for n, node in enumerate(groups)}
-    left, top, right, low = (
-        np.array([_box(node) for node in groups], dtype=float).reshape(-1, 4).T
-    )
+    left, top, right, low = np.array([box(node) for node in groups], dtype=float).reshape(-1, 4).T
     parents = {}
     for node in nodes:
-        a, b, c, d = _box(node)
+        a, b, c, d = box(node)
         larger = place.get(node["id"], 0)  # a group is not inside a smaller one
         inside = (
             (left[larger:] <= a)

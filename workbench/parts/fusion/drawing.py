@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from workbench.parts.fusion.canvas import (
     Canvas,
+    box,
     node_color,
     node_text,
     node_title,
@@ -47,11 +48,8 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
         :most_drawn
     ]
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
-    corners = [
-        (node["x"] + end * node["width"], node["y"] + end * node["height"])
-        for node in nodes
-        for end in (0, 1)
-    ]
+    areas = [box(node) for node in nodes]
+    corners = [corner for area in areas for corner in (area[:2], area[2:])]
     across = [x for x, _ in corners]
     unit = max((max(across) - min(across) + 100) / fitted, 1 / _SCALE)
     boxes = [_patch(node, unit) for node in nodes]
@@ -230,11 +228,9 @@ def ways(
     most_places = 12_000
     middles = np.array(boxes)[:, :2]
     halves = np.array(boxes)[:, 2:] / 2 + 3 * unit
-    area = np.array(
-        [[node[name] for name in ("x", "y", "width", "height")] for node in nodes.values()]
-    )
-    low = area[:, :2].min(axis=0)
-    high = (area[:, :2] + area[:, 2:]).max(axis=0)
+    areas = np.array([box(node) for node in nodes.values()])
+    low = areas[:, :2].min(axis=0)
+    high = areas[:, 2:].max(axis=0)
     apart = max(lane * unit, (np.prod(high - low) / most_places) ** 0.5)
     low = low - 4 * apart
     shape = np.ceil((high - low) / apart).astype(int) + 4

@@ -106,10 +106,13 @@ async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> O
             for name, value in line.items()
             if name not in ("node", "at", "duration_ms")
         }
-        took = round(offset, 3), line["duration_ms"]
-        log.sub_steps.append(
-            SubStep(name=line["node"], offset_ms=took[0], duration_ms=took[1], detail=detail)
+        step = SubStep(
+            name=line["node"],
+            offset_ms=round(offset, 3),
+            duration_ms=line["duration_ms"],
+            detail=detail,
         )
+        log.sub_steps.append(step)
     return Output(
         results=state["reranked_results"],
         candidates=titles(state["reranked_results"]),

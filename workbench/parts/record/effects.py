@@ -72,8 +72,6 @@ class ReadState(Json):
         self._copies.add(name)
         super().__setitem__(name, value)
 
-    __hash__ = None
-
 
 def _noted(method: str, of_all: bool) -> Callable[..., Any]:
     def read(self: ReadState, *args: Any) -> Any:

@@ -239,14 +239,14 @@ def _rebound(node: RunnableCallable, replacements: Mapping[int, Any]) -> Runnabl
     return twin
 
 
-def with_globals(function: Any, replacements: Mapping[int, Any]) -> Any:
+def with_globals(function: types.FunctionType, replacements: Mapping[int, Any]) -> Any:
     """Return a function of the same code that finds other objects behind the names of some of its globals."""
     names = {
         name: replacements[id(target)]
         for name, target in function.__globals__.items()
         if id(target) in replacements
     }
-    if not names or not isinstance(function, types.FunctionType):
+    if not names:
         return function
     twin = types.FunctionType(
         function.__code__, {**function.__globals__, **names}, function.__name__, function.__defaults__,

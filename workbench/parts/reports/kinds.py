@@ -126,15 +126,13 @@ def split(topic: str, names: Sequence[tuple[int, int]] = ()) -> tuple[str, list[
         ),
         None,
     )
-    if (
-        colon is None
-        or not text[: colon.start()].strip()
-        or not text[colon.end() :].strip(" .。?？")
-    ):
+    subject = text[: colon.start()].strip() if colon else ""
+    items = text[colon.end() :].strip(" .。?？") if colon else ""
+    if not subject or not items:
         return text, []
-    aspects = map(_aspect, _ITEMS.split(text[colon.end() :].strip(" .。?？")))
+    aspects = map(_aspect, _ITEMS.split(items))
     distinct = dict.fromkeys(aspect for aspect in aspects if aspect[0])
-    return text[: colon.start()].strip(), [*distinct][:12]
+    return subject, [*distinct][:12]
 
 
 def _aspect(item: str) -> Aspect:

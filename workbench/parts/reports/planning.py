@@ -84,12 +84,11 @@ def current_records(
     max_retries = settings.reflection_max_retries if settings.reflection_allow_retry else 0
     current = list(records)
     for step in plan.steps:
-        own = [
-            (place, record)
+        failures = [
+            place
             for place, record in enumerate(current)
-            if record["step_id"] == step.step_id
+            if record["step_id"] == step.step_id and _missing(record) is not None
         ]
-        failures = [place for place, record in own if _missing(record) is not None]
         if failures and len(failures) <= max_retries:
             again = {step.step_id, *validated(step)}
             current = [

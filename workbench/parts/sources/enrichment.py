@@ -189,21 +189,8 @@ TOOL = FunctionTool(
 # at the merge: a source is asked once, for a name or a field that is missing; a replay takes its answer from the tape
 
 
-class Added(NamedTuple):
-    """The evidence of an external source that no step has, its summary, and the number of its pieces."""
-
-    results: list[RetrievalResult]
-    summary: Enrichment
-    pieces: int
-
-    @property
-    def counts(self) -> Json:
-        """Return the statistics: the names asked for, the number of pieces, and what went wrong."""
-        return {
-            "asked": self.summary["asked"],
-            "found": self.pieces,
-            "notes": self.summary["notes"],
-        }
+Added = tuple[list[RetrievalResult], Enrichment]
+"""The evidence of an external source that no step has, and what was asked of it."""
 
 
 async def enriched(state: RetrievalState, context: Context) -> Added | None:
@@ -233,31 +220,29 @@ async def enriched(state: RetrievalState, context: Context) -> Added | None:
         return output.model_dump(mode="json")
 
     output = (await context.tape.effect(TOOL.name, kb, args, ask)).value
-    return Added(output["results"], _summary(names, [output]), len(output["results"]))
+    return output["results"], _summary(names, [output])
 
 
 def _by_steps(
     state: RetrievalState, context: Context, records: Sequence[ExecutionRecord]
 ) -> Added | None:
     """Return what steps asked of the source; their evidence is that of the plan."""
-    bodies = [
-        context.runs.body(state["run_id"], ref)
-        for ref in (r["raw_output_ref"] for r in records)
-        if ref
-    ]
+    refs = [record["raw_output_ref"] for record in records]
+    bodies = [context.runs.body(state["run_id"], ref) for ref in refs if ref]
     if not bodies:
         return None
     names = dict.fromkeys(
         name for record in records for name in record["raw_input"].get("names", [])
     )
-    summary = _summary(list(names), [body["output"] for body in bodies])
-    return Added([], summary, sum(len(body["results"]) for body in bodies))
+    outputs = [{**body["output"], "results": body["results"]} for body in bodies]
+    return [], _summary(list(names), outputs)
 
 
 def _summary(names: list[str], outputs: Sequence[Data]) -> Enrichment:
     graphs = [output["subgraph"] for output in outputs]
     return Enrichment(
         asked=names,
+        found=sum(len(output["results"]) for output in outputs),
         notes=[note for output in outputs for note in output["notes"]],
         entities=[entity for graph in graphs for entity in graph.get("entities", [])],
         relations=[relation for graph in graphs for relation in graph.get("relations", [])],
