@@ -87,6 +87,11 @@ class SqlConversations(ABC):
     def transaction(self) -> AbstractContextManager[Execute]:
         """Begin a transaction: committed and durable at the end of the block, undone by an exception."""
 
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Json]:
+        """Execute one statement in a transaction of its own, and return its rows."""
+        with self.transaction() as execute:
+            return execute(sql, parameters)
+
     def create_tables(self, name: str, version: int, statements: Sequence[str]) -> None:
         """Create tables unless they are there.
 
@@ -127,20 +132,18 @@ class SqlConversations(ABC):
         """Return the conversation of this user and session; the same id at every call and in every database."""
         conversation_id = self.conversation_id(user_id, session_id)
         now = self.time()
-        with self.transaction() as execute:
-            execute(
-                "INSERT INTO conversations (id, user_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT DO NOTHING",
-                (conversation_id, clean(user_id), clean(session_id), now, now),
-            )
+        self.rows(
+            "INSERT INTO conversations (id, user_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT DO NOTHING",
+            (conversation_id, clean(user_id), clean(session_id), now, now),
+        )
         return conversation_id
 
     def conversations(self, user_id: str) -> dict[str, str]:
         """Return the conversations of a user: id -> session."""
-        with self.transaction() as execute:
-            rows = execute(
-                "SELECT id, session_id FROM conversations WHERE user_id = ?", (clean(user_id),)
-            )
+        rows = self.rows(
+            "SELECT id, session_id FROM conversations WHERE user_id = ?", (clean(user_id),)
+        )
         return {row["id"]: row["session_id"] for row in rows}
 
     @staticmethod
@@ -241,25 +244,22 @@ class SqlConversations(ABC):
             clause = " AND position < (SELECT position FROM messages WHERE id = ? AND conversation_id = ?)"
             parameters += [before, conversation_id]
         tail = "" if limit is None else f" LIMIT {max(0, int(limit))}"
-        with self.transaction() as execute:
-            rows = execute(
-                f"SELECT {_COLUMNS} FROM messages WHERE conversation_id = ?{clause} ORDER BY position DESC{tail}",
-                parameters,
-            )
+        rows = self.rows(
+            f"SELECT {_COLUMNS} FROM messages WHERE conversation_id = ?{clause} ORDER BY position DESC{tail}",
+            parameters,
+        )
         return [_message(row) for row in reversed(rows)]
 
     def message(self, message_id: str) -> Json | None:
         """Return the message of that id, as ``list_messages`` gives it; None when there is none."""
-        with self.transaction() as execute:
-            rows = execute(f"SELECT {_COLUMNS} FROM messages WHERE id = ?", (message_id,))
+        rows = self.rows(f"SELECT {_COLUMNS} FROM messages WHERE id = ?", (message_id,))
         return _message(rows[0]) if rows else None
 
     def count_messages(self, conversation_id: str) -> int:
         """Return how many messages the conversation has; 0 for one that is not there."""
-        with self.transaction() as execute:
-            rows = execute(
-                "SELECT COUNT(*) AS n FROM messages WHERE conversation_id = ?", (conversation_id,)
-            )
+        rows = self.rows(
+            "SELECT COUNT(*) AS n FROM messages WHERE conversation_id = ?", (conversation_id,)
+        )
         return int(rows[0]["n"])
 
     def clear_messages(self, conversation_id: str) -> int:
@@ -268,13 +268,12 @@ class SqlConversations(ABC):
         Returns:
             How many messages were deleted.
         """
-        with self.transaction() as execute:
-            return len(
-                execute(
-                    "DELETE FROM messages WHERE conversation_id = ? RETURNING id",
-                    (conversation_id,),
-                )
+        return len(
+            self.rows(
+                "DELETE FROM messages WHERE conversation_id = ? RETURNING id",
+                (conversation_id,),
             )
+        )
 
     def clear(self, user_id: str, session_id: str | None = None) -> int:
         """Delete one conversation of a user, or all of theirs; no other user's is touched.
@@ -318,23 +317,22 @@ class SqlConversations(ABC):
             WorkbenchError: no such message.
         """
         feedback_id = digest(message_id, key) if key else uuid.uuid4().hex
-        with self.transaction() as execute:
-            stored = execute(
-                "INSERT INTO feedback (id, message_id, query, is_positive, thread_id, agent_type, created_at, metadata)"
-                " SELECT ?, id, ?, ?, ?, ?, ?, ? FROM messages WHERE id = ? ON CONFLICT (id) DO UPDATE SET"
-                " is_positive = excluded.is_positive, created_at = excluded.created_at, metadata = excluded.metadata"
-                " RETURNING id",
-                (
-                    feedback_id,
-                    clean(query),
-                    is_positive,
-                    thread_id,
-                    agent_type,
-                    self.time(),
-                    as_json(metadata or {}),
-                    message_id,
-                ),
-            )
+        stored = self.rows(
+            "INSERT INTO feedback (id, message_id, query, is_positive, thread_id, agent_type, created_at, metadata)"
+            " SELECT ?, id, ?, ?, ?, ?, ?, ? FROM messages WHERE id = ? ON CONFLICT (id) DO UPDATE SET"
+            " is_positive = excluded.is_positive, created_at = excluded.created_at, metadata = excluded.metadata"
+            " RETURNING id",
+            (
+                feedback_id,
+                clean(query),
+                is_positive,
+                thread_id,
+                agent_type,
+                self.time(),
+                as_json(metadata or {}),
+                message_id,
+            ),
+        )
         if not stored:
             raise WorkbenchError(
                 f"Unknown message {message_id!r}. list_messages gives the ids of a conversation's."
@@ -351,12 +349,11 @@ class SqlConversations(ABC):
         """
         values = {**equals, **({} if message_id is None else {"message_id": message_id})}
         where = " AND ".join(f"{_ABOUT[name]} = ?" for name in values) or "1 = 1"
-        with self.transaction() as execute:
-            rows = execute(
-                "SELECT f.*, c.user_id, c.session_id FROM feedback f JOIN messages m ON m.id = f.message_id"
-                f" JOIN conversations c ON c.id = m.conversation_id WHERE {where} ORDER BY f.created_at, f.id",
-                list(values.values()),
-            )
+        rows = self.rows(
+            "SELECT f.*, c.user_id, c.session_id FROM feedback f JOIN messages m ON m.id = f.message_id"
+            f" JOIN conversations c ON c.id = m.conversation_id WHERE {where} ORDER BY f.created_at, f.id",
+            list(values.values()),
+        )
         return [
             {
                 **row,
@@ -368,8 +365,7 @@ class SqlConversations(ABC):
 
     def remove_feedback(self, message_id: str, key: str) -> None:
         """Take back what was stored under that key."""
-        with self.transaction() as execute:
-            execute("DELETE FROM feedback WHERE id = ?", (digest(message_id, key),))
+        self.rows("DELETE FROM feedback WHERE id = ?", (digest(message_id, key),))
 
     def time(self) -> str:
         """Return now, UTC, ISO 8601."""

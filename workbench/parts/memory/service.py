@@ -30,7 +30,7 @@ from workbench.language.words import is_small_talk
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
 from workbench.parts.memory.reading import question_to_memory
-from workbench.parts.memory.store import Episode, MemoryStore, outdated
+from workbench.parts.memory.store import MemoryStore, outdated
 from workbench.parts.memory.summarizing import summarize
 from workbench.ports import Context, Remembering
 from workbench.records.conversations import SqlConversations
@@ -219,7 +219,7 @@ class Recalling:
                 self._model.name, size, conversation_id, user_id, self._refused
             ):
                 try:
-                    rows = self._model.array([e[part] for e in new for part in _PARTS])  # type: ignore[literal-required]
+                    rows = self._model.array([e[part] for e in new for part in _PARTS])
                 except WorkbenchError:
                     self._model.array(["ok"])  # raises where nothing is answered
                     self._refused |= {new[0]["id"]} if len(new) == 1 else set()
@@ -245,11 +245,11 @@ class _Talk:
     """The exchanges of one conversation in memory, and their turns to be ranked."""
 
     turns: Conversation
-    episodes: dict[str, Episode] = field(default_factory=dict)
+    episodes: dict[str, Json] = field(default_factory=dict)
     last: int = 0
     embedded: int = 0
 
-    def add(self, new: Sequence[Episode]) -> None:
+    def add(self, new: Sequence[Json]) -> None:
         """Take in what is new."""
         from workbench.parts.memory.ranking import Turn
 
@@ -258,13 +258,13 @@ class _Talk:
             vectors = _vectors(episode)
             session = f"{episode['conversation_id']} {day}"
             for number, part in enumerate(_PARTS):
-                turn = Turn(episode["id"], session, day, part.partition("_")[0], episode[part])  # type: ignore[literal-required]
+                turn = Turn(episode["id"], session, day, part.partition("_")[0], episode[part])
                 self.turns.add(turn, None if vectors is None else vectors[number])
             self.episodes[episode["id"]], self.last = episode, episode["position"]
             self.embedded += vectors is not None
 
 
-def _vectors(episode: Episode) -> np.ndarray | None:
+def _vectors(episode: Json) -> np.ndarray | None:
     import numpy as np
 
     if episode["vector"] is None:
@@ -272,7 +272,7 @@ def _vectors(episode: Episode) -> np.ndarray | None:
     return np.frombuffer(episode["vector"], np.float32).reshape(2, -1)
 
 
-def _result(episode: Episode, message: str, vector: np.ndarray | None) -> Json:
+def _result(episode: Json, message: str, vector: np.ndarray | None) -> Json:
     """Return an exchange with how near its nearer message is to the question, without its vectors."""
     result = dict(episode)
     vectors = _vectors(episode)

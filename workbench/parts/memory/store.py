@@ -92,25 +92,12 @@ class Memory(TypedDict):
     replaced_by: str
 
 
-class Episode(TypedDict):
-    """An exchange that was answered; ``vector`` has both messages' by the model that was named, or is None."""
-
-    position: int
-    id: str
-    conversation_id: str
-    user_message_id: str
-    assistant_message_id: str
-    user_message: str
-    assistant_message: str
-    created_at: str
-    vector: bytes | None
-
-
 _EPISODE = (
     "SELECT e.position, e.id, e.conversation_id, e.user_message_id, e.assistant_message_id, q.content AS user_message,"
     " a.content AS assistant_message, e.created_at, CASE WHEN e.model = ? THEN e.vector END AS vector FROM episodes e"
     " JOIN messages q ON q.id = e.user_message_id JOIN messages a ON a.id = e.assistant_message_id"
 )
+"""An exchange that was answered; ``vector`` has both messages' by the model that is named, or is None."""
 _MEMORY = ", ".join(Memory.__annotations__)
 
 
@@ -137,6 +124,7 @@ class MemoryStore:
     def __init__(self, conversations: SqlConversations):
         self.conversations_store = conversations
         self._transaction = conversations.transaction
+        self._rows = conversations.rows
         self._time = conversations.time
         conversations.create_tables("memory", 1, TABLES)
         conversations.answered.append(
@@ -155,11 +143,10 @@ class MemoryStore:
 
     def get_summary(self, conversation_id: str) -> Json | None:
         """``summary``, ``covered_message_count``, ``update_count``, ``author``, ``created_at``, ``updated_at``."""
-        with self._transaction() as execute:
-            rows = execute(
-                "SELECT * FROM conversation_summaries WHERE conversation_id = ?",
-                (conversation_id,),
-            )
+        rows = self._rows(
+            "SELECT * FROM conversation_summaries WHERE conversation_id = ?",
+            (conversation_id,),
+        )
         return rows[0] if rows else None
 
     def save_summary(
@@ -203,7 +190,7 @@ class MemoryStore:
 
     def episodes(
         self, conversation_id: str = "", user_id: str = "", after: int = 0, model: str = ""
-    ) -> list[Episode]:
+    ) -> list[Json]:
         """Return the exchanges of a conversation, or where none is named of all of a user's, oldest first.
 
         Only those behind the position ``after`` are given, with their vectors by this model.
@@ -218,19 +205,15 @@ class MemoryStore:
         conversation_id: str = "",
         user_id: str = "",
         without: Collection[str] = (),
-    ) -> list[Episode]:
+    ) -> list[Json]:
         """Return the oldest episodes that have no vector by this model, but for those ``without``; whose, as above."""
         whose, arguments = _whose(conversation_id, user_id)
         marks = ", ".join("?" * len(without))
         condition = f"e.model != ?{whose}" + (f" AND e.id NOT IN ({marks})" if without else "")
         return self._episodes(condition, (model, model, *arguments, *without, limit), " LIMIT ?")
 
-    def _episodes(
-        self, condition: str, arguments: Sequence[Any], limit: str = ""
-    ) -> list[Episode]:
-        with self._transaction() as execute:
-            rows = execute(f"{_EPISODE} WHERE {condition} ORDER BY e.position{limit}", arguments)
-        return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
+    def _episodes(self, condition: str, arguments: Sequence[Any], limit: str = "") -> list[Json]:
+        return self._rows(f"{_EPISODE} WHERE {condition} ORDER BY e.position{limit}", arguments)
 
     def count_episodes(
         self, conversation_id: str, user_id: str, model: str = "", until: float = inf
@@ -240,8 +223,7 @@ class MemoryStore:
         # no vector is read for that
         embedded = "COUNT(CASE WHEN e.model = ? AND e.model != '' THEN 1 END) AS embedded"
         sql = f"SELECT COUNT(*) AS n, {embedded} FROM episodes e WHERE e.position <= ?{whose}"
-        with self._transaction() as execute:
-            [row] = execute(sql, (model, until, *arguments))
+        [row] = self._rows(sql, (model, until, *arguments))
         return row["n"], row["embedded"]
 
     def save_vectors(self, vectors: Iterable[tuple[str, bytes]], model: str) -> None:
@@ -395,8 +377,7 @@ class MemoryStore:
     def memories(self, user_id: str, *, ended: bool = False) -> list[Memory]:
         """Return what is remembered of a person, oldest first; ``ended``: with what does not hold any more."""
         sql = f"SELECT {_MEMORY} FROM memories WHERE user_id = ? ORDER BY position"
-        with self._transaction() as execute:
-            rows = execute(sql, (clean(user_id),))
+        rows = self._rows(sql, (clean(user_id),))
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
     def source(self, message_id: str) -> Json:
@@ -404,15 +385,14 @@ class MemoryStore:
 
         ``session``, its ``title``, which is its first question; ``turn`` (from 1), and what it ``said``.
         """
-        with self._transaction() as execute:
-            rows = execute(
-                "SELECT c.session_id AS session, m.content AS said, (SELECT COUNT(*) FROM messages b WHERE"
-                " b.conversation_id = m.conversation_id AND b.role = 'user' AND b.position <= m.position) AS turn,"
-                " (SELECT content FROM messages f WHERE f.conversation_id = m.conversation_id AND f.role = 'user'"
-                " ORDER BY f.position LIMIT 1) AS title"
-                " FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?",
-                (message_id,),
-            )
+        rows = self._rows(
+            "SELECT c.session_id AS session, m.content AS said, (SELECT COUNT(*) FROM messages b WHERE"
+            " b.conversation_id = m.conversation_id AND b.role = 'user' AND b.position <= m.position) AS turn,"
+            " (SELECT content FROM messages f WHERE f.conversation_id = m.conversation_id AND f.role = 'user'"
+            " ORDER BY f.position LIMIT 1) AS title"
+            " FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?",
+            (message_id,),
+        )
         return rows[0] if rows else {"session": "", "title": "", "turn": None, "said": ""}
 
     def forget(self, ids: Iterable[str]) -> None:
