@@ -61,7 +61,7 @@ def test_front_matter_gives_fields_of_the_types_that_are_written(tmp_path):
         "tags": ["green", "black"],
     }  # fmt: skip
     (plain,) = load([written(tmp_path / "b.md", "## Heading\nText.")]).documents
-    assert (plain.doc_id, plain.title) == ("b.md", "Heading")
+    assert (plain.doc_id, plain.title) == ("b.md", "b")
 
 
 @pytest.mark.parametrize("front", ["title: Salt: a study", "a: &a [x, x]\nb: [*a, *a]", "a: " + "[" * 5_000])

@@ -141,8 +141,8 @@ def test_what_leans_is_asked_with_what_it_leans_on_and_what_stands_alone_is_left
     rows = [*CASES["leaning"], *([name, message, message] for name, message in CASES["alone"])]
     found = [[name, message, standalone(message, histories[name], [shelf.get("film")])] for name, message, _ in rows]
     assert found == rows
-    no_names = said("Is tea partly oxidised?", "Oolong tea is.")
-    rarest = "How does it work? (tea, partly, oxidised)"
+    no_names = said("Is any of it partly oxidised?", "Oolong tea is.")
+    rarest = "How does it work? (partly, oxidised)"
     assert standalone("How does it work?", no_names, [shelf.get("essays")]) == rarest
 
 

@@ -150,7 +150,7 @@ class Words(TypedDict):
 
 
 SearchKind = Literal["words", "meaning"]
-LinkKind = Literal["name", "title"]
+LinkKind = Literal["name", "careless", "title"]
 AroundKind = Literal["relations", "mentions", "communities", "links", "shared"]
 
 
@@ -224,7 +224,10 @@ class KnowledgeBase(Protocol):
         """
 
     def link(self, text: str, kind: LinkKind = "name") -> list[Mention]:
-        """Return the known names, the values of categories, or the titles in a text, in its order; the longest wins."""
+        """Return the known names in a text, or its titles, in its order; the longest wins.
+
+        Of a ``careless`` writer a single word is a name without its capital too.
+        """
         return []
 
     def entity(self, name: str) -> Entity | None:

@@ -358,13 +358,15 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def link(self, text: str, kind: LinkKind = "name") -> list[Mention]:
-        """Return the known names or the titles in a text, in its order; the longest wins.
+        """Return the known names or the titles in a text, in its order; the longest wins. See ``ports.KnowledgeBase``.
 
         Values that only group (genres, countries, years) are not names.
         """
         if kind == "title":
             return self._view.names.titles([text])[0]
-        return self._view.names.link(text, self._view.weight, math.log(1 + self._view.passages))
+        rarest = math.log(1 + self._view.passages)
+        careless = kind == "careless"
+        return self._view.names.link(text, self._view.weight, rarest, careless=careless)
 
     @_in_one_generation
     def entity(self, name: str) -> Entity | None:

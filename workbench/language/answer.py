@@ -306,16 +306,19 @@ def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
 
 def _says_kind(question: Question, quotes: Sequence[Sentence]) -> bool:
     """Return True where a date, or a number that is no date, is quoted if one is asked for."""
+    kind = question["answer_type"]
+    if kind not in ("date", "number"):
+        return True
     texts = [quote.text.lower() for quote in quotes]
-    if question["answer_type"] == "number":
-        dates = [[span[:2] for span in read_dates(text)] for text in texts]
+    dates = [[span[:2] for span in read_dates(text)] for text in texts]
+    if kind == "date" and any(dates):
+        return True
+    if kind == "number":
         texts = [
             text if len(spans) > 1 else blotted(text, spans)  # two dates are a duration
             for text, spans in zip(texts, dates, strict=True)
         ]
-    elif question["answer_type"] != "date":
-        return True
-    return any(map(pattern(f"quoted.{question['answer_type']}").search, texts))
+    return any(map(pattern(f"quoted.{kind}").search, texts))
 
 
 def _unclear(fields: FieldsWriter) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.knowledge.names.names import capitalised
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.ports import Bases, Entity, Field, KnowledgeBase, Mention
+from workbench.ports import Bases, Entity, Field, KnowledgeBase, LinkKind, Mention
 from workbench.state import NameRead
 from workbench.text import CJK, MONTHS, fold, sentences
 
@@ -24,7 +24,7 @@ At = tuple[int, int]
 _LANGUAGES = ("english", "chinese")
 
 
-def names_in(text: str, bases: Bases) -> list[NameRead]:
+def names_in(text: str, bases: Bases, kind: LinkKind = "name") -> list[NameRead]:
     """Return the names of a text in its order; where several knowledge bases know one, the first describes it.
 
     >>> [name["name"] for name in names_in("I like tea. Which books are by Lao She?", [])]
@@ -33,7 +33,7 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
     quotes = [match.span() for match in QUOTED.finditer(text)]
     names = []
     for base in bases:
-        linked = (_linked(text, mention, base, quotes) for mention in base.link(text))
+        linked = (_linked(text, mention, base, quotes) for mention in base.link(text, kind))
         names += [name for name in linked if name]
     owned = filter(None, (_owner_of_field(text, base) for base in bases))
     owners = [match.span(1) for match in owned]

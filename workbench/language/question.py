@@ -175,6 +175,12 @@ class _Reader:
             value for value in values if value.field in self.fields and not self._of_date(value)
         ]
         self.called = self._called(nouns)
+        if self.called and not any(name["doc_id"] for name in self.names):
+            # of a document a field is asked: "when was titanic released"
+            taken = [*map(at, [*self.names, *self.values, *self.called])]
+            careless = [n for n in names_in(text, bases, "careless") if n["doc_id"]]
+            self.names += [name for name in careless if not meets(name, taken)]
+            self.plain = blotted(self.plain, map(at, self.names))
         heads = [span for word in nouns for span in word_spans(word, self.plain)]
         self.heads = sorted([*heads, *map(at, filter(self._is_plural, self.values))])
 
@@ -325,9 +331,21 @@ class _Reader:
             nouns |= {
                 fold(word): "" for kind in ("en", "zh") for word in vocabulary.get(kind, ())
             }
-            tables = [*vocabulary.get("types", ()), *vocabulary.get("tables", ())]
-            nouns |= {fold(table): table for table in tables}
+            tables = [*filter(self._is_kind, vocabulary.get("tables", ()))]
+            nouns |= {fold(table): table for table in [*vocabulary.get("types", ()), *tables]}
         return nouns
+
+    def _is_kind(self, name: str) -> bool:
+        """Check whether a file or folder is called as a kind of documents: "papers", "which paper"; not "pydantic"."""
+        noun = fold(name)
+        return (
+            bool(CJK.search(noun))
+            or noun.endswith("s")
+            or any(
+                self.folded[end - 1] == "s" or pattern("words.kind").search(self.folded[:start])
+                for start, end in word_spans(noun, self.folded, verb=False)
+            )
+        )
 
     def _table(self, nouns: dict[str, str], taken: Sequence[Any]) -> Condition | None:
         """Return the condition on the one table that a noun calls; of none that is refused or has all documents."""

@@ -397,10 +397,12 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
     (('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C'))
     """
     heading = ""
+    opening = ""  # the line that ends with a colon before a list, a table or code
     pieces = []
     for block in blocks(text):
         if block.kind == "heading":
             heading = bare(block.text)
+            opening = ""
         elif block.kind == "text":
             pieces += [
                 (heading, cut(sentence))
@@ -408,8 +410,15 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
                 for sentence in sentences(bare(line))
                 if fold(sentence) != fold(title)
             ]
+            opening = pieces[-1][1] if pieces and pieces[-1][1].endswith((":", "：")) else ""
         elif words := _whole_piece(block):
-            pieces.append((heading, cut(words)))
+            if opening and pieces[-1] == (heading, opening):
+                pieces.pop()  # it says nothing alone
+            if block.kind == "code":
+                pieces.append((heading, cut(f"{opening} {words}".strip())))
+                opening = ""
+            else:
+                pieces.append((f"{heading} {opening}".strip(), cut(words)))
     return tuple(pieces)
 
 
@@ -445,13 +454,16 @@ def bare(text: str) -> str:
     >>> bare("**Run** `tarn save` [2] as in [the guide](http://x)\\x1b!")
     'Run tarn save as in the guide!'
     """
+    text = re.sub(r"\[\s*!\[[^\[\]]*\]\([^()]*\)\s*\]\([^()]*\)", "", text)  # a badge
     text = re.sub(r"!?\[([^\[\]]*)\]\([^()\s]*\)", r"\1", text)
     text = re.sub(
         r"\s?[\[【]\d+(?:[,，、]\s*\d+)*[\]】]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]",
         "",
         text,
     )
-    text = re.sub(r"\*\*|__(?=\S)|(?<=\S)__|`+|</?[a-zA-Z][^<>]{0,80}>|^\s*>+\s?", "", text)
+    text = re.sub(
+        r"\*\*|__(?=\S)|(?<=\S)__|`+|<(?:/?[a-zA-Z]|!--)[^<>]{0,400}>|^\s*>+\s?", "", text
+    )
     return re.sub(r"\s+", " ", text).strip()
 
 

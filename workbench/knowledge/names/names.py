@@ -48,7 +48,9 @@ class Names:
             bearers.setdefault(key, []).append(Bearer(*bearer))
         return bearers
 
-    def link(self, text: str, weight: Callable[[str], float], rarest: float) -> list[Mention]:
+    def link(
+        self, text: str, weight: Callable[[str], float], rarest: float, *, careless: bool = False
+    ) -> list[Mention]:
         """Return the known names in a text, without values that only group.
 
         Where several entities have a name, the words around it and the names next to it decide; ``others`` of a mention
@@ -58,6 +60,7 @@ class Names:
             text: in which the names are.
             weight: how rare a term is.
             rarest: the weight of a term that one passage has.
+            careless: a single word may be a name whose capital the writer left out.
         """
         # An entity with this share of the best one's score is not ruled out.
         share = 0.7
@@ -67,7 +70,12 @@ class Names:
         # Entities of one name that are compared.
         rivals = 8
         names = self.bearers(candidates(text), "AND NOT category")
-        mentions = mentions_in(text, names, Matcher(names))
+        mentions = mentions_in(text, names, Matcher(names), careless=2)
+        small = {m["entity_id"] for m in mentions if re.fullmatch("[a-z]+", m["surface"])}
+        if small and not careless and not text.islower():
+            written = entities(self._index, "entity_id", sorted(small))
+            small -= {entity["entity_id"] for entity in written if entity["name"].islower()}
+            mentions = [m for m in mentions if m["entity_id"] not in small]
         for mention in mentions:
             ids = [mention["entity_id"], *mention.get("others", ())][:rivals]
             if len(ids) == 1:

@@ -279,10 +279,10 @@ class Matcher:
                 return names[::-1]
             key += f" {parts[last].key}"
 
-    def names_in(self, text: str, careless: bool = False) -> Iterator[tuple[int, int, str]]:
+    def names_in(self, text: str, careless: int = 0) -> Iterator[tuple[int, int, str]]:
         """Yield begin, end and key of each name in a text, in its order; where two overlap the longer wins.
 
-        ``careless``: its writer may leave capitals out, as in a question.
+        ``careless``: its writer may leave capitals out, 1 those of several words, 2 of one too, as in a question.
         """
         writing = _Writing(text, careless)
         at = 0
@@ -302,7 +302,7 @@ def _beginnings(key: str) -> Iterator[list[str]]:
 class _Writing:
     """A text, and how its writer uses capitals."""
 
-    def __init__(self, text: str, careless: bool):
+    def __init__(self, text: str, careless: int):
         self.text = text
         self.parts = units(text)
         self._careless = careless
@@ -328,10 +328,10 @@ class _Writing:
         if not is_ordinary(key):
             says_little = all(unit.key in SAYS_LITTLE for unit in part) or len(key) < 3
             return not says_little and (
-                any(capitals) or no_capitals or (self._careless and length > 1)
+                any(capitals) or no_capitals or self._careless > (length == 1)
             )
         if length == 1:
-            within = self._careless and not self._starts(start)
+            within = bool(self._careless) and not self._starts(start)
             return (
                 capitals[0]
                 and (self._chinese or within)
@@ -344,7 +344,7 @@ class _Writing:
             if unit.key not in FUNCTION_WORDS
         ]
         if no_capitals:
-            return self._careless and len(content) > 1
+            return bool(self._careless) and len(content) > 1
         return bool(content) and all(content) and not self._shouted
 
     def _starts(self, place: int) -> bool:
@@ -385,6 +385,7 @@ def mentions_in(
     names: Mapping[str, Sequence[Bearer]],
     matcher: Matcher,
     about: str = "",
+    careless: int = 1,
 ) -> list[Mention]:
     """Return the known names in a text with their bearers, the best connected first.
 
@@ -392,7 +393,7 @@ def mentions_in(
     the text is about: its own name means it.
     """
     mentions = []
-    for start, end, key in matcher.names_in(text, careless=True):
+    for start, end, key in matcher.names_in(text, careless):
         first, *rest = _bearers(names[key], text[end:], about)
         mention = Mention(start=start, end=end, surface=text[start:end], entity_id=first)
         mentions.append(Mention(**mention, others=rest) if rest else mention)

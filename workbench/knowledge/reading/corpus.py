@@ -508,17 +508,23 @@ def _rows(read: Callable[[], Records], path: Path) -> Read:
 def _prose(path: Path, doc_id: str, suffix: str) -> Read:
     text = read_text(path)
     record = Json()
+    # every folder may have one of these
+    name = path.parent.name if path.stem.lower() in ("readme", "index") else path.stem
     if suffix == ".rst":
         text = _as_markdown(text)
-        record["title"] = documents.heading_of(text) or path.stem
+        # a heading behind a paragraph is a section's
+        if text.lstrip().startswith("#"):
+            record["title"] = documents.heading_of(text)
     elif suffix != ".txt":
         try:
             text, record = _front_matter(text)
         except Unreadable as error:
             yield 1, str(error)
         text = unlinked(text)
-        record.setdefault("title", documents.heading_of(text) or path.stem)
-    yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
+        record.setdefault("title", documents.heading_of(text) or name)
+    if name.casefold() != str(record.get("title", name)).casefold():
+        record["aliases"] = [*_strings(record.get("aliases"), "aliases"), name]
+    yield 1, _document({"id": doc_id, "title": name, **record, "text": text}, path)
 
 
 def unlinked(text: str) -> str:
@@ -543,10 +549,13 @@ def _as_markdown(text: str) -> str:
     def heading(match: re.Match[str]) -> str:
         return f"{'#' * levels.setdefault(match[2], len(levels) + 1)} {match[1]}"
 
-    text = re.sub(r"(?m)^(\S.*)\n([=~^\"'*+#`:._-])\2{2,}[ \t]*$", heading, text)
     text = re.sub(
-        r"(?m)^[ \t]*(?:\.\. [\w:-]+::[ \t]*|:[\w-]+:[ \t]*$)|^([=~*#-])\1{3,}\n(?=# )", "", text
+        r"(?m)^[ \t]*\.\. (?:\|.+?\| +)?(?:image|figure)::.*(?:\n[ \t]+\S.*)*", "", text
     )
+    text = re.sub(r"(?m)^\.\. _.*$", "", text)
+    text = re.sub(r"(?m)^[ \t]*\.\. [\w:-]+::[ \t]*(.*)(?:\n[ \t]+:[\w-]+:.*)*", r"\1", text)
+    text = re.sub(r"(?m)^(\S.*)\n([=~^\"'*+#`:._-])\2{2,}[ \t]*$", heading, text)
+    text = re.sub(r"(?m)^[ \t]*:[\w-]+:[ \t]*$|^([=~*#-])\1{3,}\n(?=# )", "", text)
     return re.sub(r"(?::[\w:+.-]+:)?(``?)~?([^`<\n]+?)(?:\s*<[^<>`]*>)?\1_?", r"\2", text)
 
 

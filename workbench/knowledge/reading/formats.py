@@ -137,8 +137,8 @@ def record(path: Path) -> Json:
 
 
 def heading_of(text: str) -> str:
-    """Return the first heading of a text."""
-    return next((block.text for block in blocks.blocks(text) if block.kind == "heading"), "")
+    """Return the first heading of the first level: one below it names a section."""
+    return next((block.text for block in blocks.blocks(text) if block.level == 1), "")
 
 
 def _html(path: Path) -> Json:
