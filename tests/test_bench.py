@@ -463,7 +463,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
     assert "Fork at decision 1 · reflect: to be decided again" in text(shared_wb.inbox().list)
     shared_wb.runs.remove(waits.run_id)
-    assert "Compare: choose one more" in text(runs.table)
+    assert "Compare: mark one more" in text(runs.table)
     runs.table.press("mark", stopped.run_id)
     runs.table.press("mark", asked.run_id)
     assert "Compare with parent" in text(runs.table), "a fork needs no other mark"
@@ -475,7 +475,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     assert [h for h in heads if h in text(runs.table)] == ["Took", "Needs", "Sentences found"]  # no model was asked
     asked.feedback(False)
     runs.show(asked.run_id)
-    runs.filters["rated"].value = "bad"
+    runs.filters["rated"].value = "feedback_bad"
     assert "✗ Bad" in runs.table.picture.rows[asked.run_id] and len(runs.table.picture.rows) == 1
     asked.feedback(None)
     runs.table.press("clear")

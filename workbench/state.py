@@ -191,6 +191,7 @@ class Question(TypedDict):
         understood: how it was read, one sentence per part, in the language of the question.
         not_applied: conditions it states that no typed field can hold; they are searched as words.
         preferences: id of a memory -> how the conditions that it adds are read.
+        left_out: id of a memory -> how many documents its conditions leave out.
     """
 
     text: str
@@ -209,6 +210,7 @@ class Question(TypedDict):
     understood: list[str]
     not_applied: list[str]
     preferences: NotRequired[dict[str, list[str]]]
+    left_out: NotRequired[dict[str, int]]
 
 
 class ExtractedEntities(TypedDict):

@@ -102,7 +102,9 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
     question = route.get("question") or {}
     comma = labels("comma")
     names = [
-        " = ".join(dict.fromkeys([name["surface"].strip("《》"), name["name"]]))
+        " = ".join(dict.fromkeys([name["surface"].strip("《》"), name["name"]])).replace(
+            " ", "\u00a0"
+        )
         for name in question.get("names", ())
     ]
     intent = route.get("query_intent")

@@ -64,10 +64,10 @@ class RunTable(Panel):
         }
         self.table = Pick(listener=self._pressed)
         self.message = ipywidgets.HTML()
-        narrowing = [self.search, *self.filters.values()]
-        for widget in narrowing:
+        self._narrowing = [self.search, *self.filters.values()]
+        for widget in self._narrowing:
             on_change(widget, self._narrowed)
-        filters = ipywidgets.HBox(narrowing).add_class("wb-filters")
+        filters = ipywidgets.HBox(self._narrowing).add_class("wb-filters")
         self.region = ipywidgets.VBox([filters, self.table, self.message]).add_class("wb-part")
 
     def show(self, open_id: str = "") -> None:
@@ -76,8 +76,9 @@ class RunTable(Panel):
             self._open_id = open_id
             self._marked = [open_id] if open_id else []
         runs = self._wb.runs
-        verdicts = {row["run_id"]: row["good"] for row in self._wb.feedback().on_answers()}
-        self._rated = {run_id: "good" if verdicts[run_id] else "bad" for run_id in verdicts}
+        words = {True: "feedback_good", False: "feedback_bad"}
+        verdicts = self._wb.feedback().on_answers()
+        self._rated = {row["run_id"]: words[row["good"]] for row in verdicts}
         lines = runs.lines(_EVERY)
         self._offer(lines)
         chosen = {name: box.value for name, box in self.filters.items() if box.value}
@@ -92,7 +93,7 @@ class RunTable(Panel):
         self._draw()
 
     def _narrows(self) -> bool:
-        return any(widget.value for widget in (self.search, *self.filters.values()))
+        return any(widget.value for widget in self._narrowing)
 
     def _offer(self, rows: Iterable[Data]) -> None:
         """Offer to narrow by what several runs differ in; a choice is kept."""
@@ -105,12 +106,12 @@ class RunTable(Panel):
         for name, box in self.filters.items():
             chosen = box.value or ""
             offered = sorted(values[name] | {chosen} - {""})
-            display_if(box, len(offered) > (name in ("status", "kb")))
-            word = {"status": "", "rated": "feedback_"}.get(name)
-            texts = [
-                visible(value) if word is None else self.labels(word + value) for value in offered
-            ]
-            options = ((self.labels("runs_every"), ""), *zip(texts, offered, strict=True))
+            display_if(box, offered)
+            words = self.labels if name in ("status", "rated") else visible
+            options = (
+                (self.labels("runs_every"), ""),
+                *((words(value), value) for value in offered),
+            )
             if box.options != options:
                 self._quiet = True
                 box.options = options
@@ -169,7 +170,7 @@ class RunTable(Panel):
             self.ask(do="compare", runs=[*self._compared()[0]])
         elif kind == "clear":
             self._quiet = True
-            for widget in (self.search, *self.filters.values()):
+            for widget in self._narrowing:
                 widget.value = ""
             self._quiet = False
             self._narrowed()

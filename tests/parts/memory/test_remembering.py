@@ -116,7 +116,7 @@ def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
     [used] = [part for part in run.prompt_parts() if part["part"] == "core"]
-    assert used["conditions"] == ["genres is not Horror"] and not used["unused"]
+    assert used["conditions"] == ["genres is not Horror"] and used["left_out"] == 1 and not used["unused"]
     assert used["content"] == "I don't like horror films", "without the name of its section"
     assert {part["author"] for part in run.prompt_parts() if part["part"] == "history"} == {"user", "assistant"}
     assert "3 documents" in wb.ask("How many films are there?", kb="film", session="s").answer, "it is no advice"

@@ -20,8 +20,9 @@ def prompt_parts(run: Recording) -> Rows:
     Where no model writes it is what one would be sent. A row has ``part`` (``system``, ``core``, ``summary``,
     ``episode``, ``evidence``, ``history`` or ``question``), ``id``, ``text``, ``tokens`` (``estimated_tokens``),
     ``kept``, ``why`` not (``budget``, ``enough`` or ``left_out``), ``sent`` (to a model), ``at``, ``author``, and the
-    ``session`` and ``turn`` in which it was said, its ``content``, the ``conditions`` that it became, whether it is
-    ``quoted`` in the answer, and ``unused``: the rules, which alone worked, did neither.
+    ``session`` and ``turn`` in which it was said, its ``content``, the ``conditions`` that it became, how many
+    documents they ``left_out``, whether it is ``quoted`` in the answer, and ``unused``: the rules, which alone worked,
+    did neither.
     """
     from workbench.graphs.slots import evidence_text
 
@@ -48,6 +49,7 @@ def prompt_parts(run: Recording) -> Rows:
     for part in [*parts, _part("question", run.message)]:
         row = {**part, **store.source(part["message_id"]), "sent": sent}
         row["conditions"] = question.get("preferences", {}).get(part["id"], [])
+        row["left_out"] = question.get("left_out", {}).get(part["id"])
         row["quoted"] = part["id"] in quoted
         used = row["conditions"] or row["quoted"]
         row["unused"] = by_rules and part["part"] == "core" and not used

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases
-from workbench.state import Data, MemoryQuestion, Noted, RouteDecision
+from workbench.state import Condition, Data, MemoryQuestion, Noted, RouteDecision
 from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences, stem, terms, unmarked
 from workbench.views.labels import Labels
 from workbench.views.markup import cut
@@ -135,7 +135,7 @@ def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> Rou
             c for c in both["conditions"] if c["op"] == op and fold(str(c["value"])) not in text
         ]
         conditions = [*question["conditions"], *own]
-        if own and any(base.select(conditions, limit=1) for base in bases):
+        if own and (fitting := _count(bases, conditions)):
             open_to_likes = open_to_likes and op == "ne"
             new = [line for line in both["understood"] if line not in question["understood"]]
             understood = [
@@ -143,13 +143,19 @@ def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> Rou
                 *(line + because.format(note["content"]) for line in new),
             ]
             preferences = {**question.get("preferences", {}), note["id"]: new}
+            left_out = _count(bases, question["conditions"]) - fitting
             question = {
                 **question,
                 "conditions": conditions,
                 "understood": understood,
                 "preferences": preferences,
+                "left_out": {**question.get("left_out", {}), note["id"]: left_out},
             }
     return {**decision, "question": question, "filters": question["conditions"]}
+
+
+def _count(bases: Bases, conditions: Sequence[Condition]) -> int:
+    return sum(len(base.select(conditions)) for base in bases)
 
 
 def same_thing(new: Data, old: Data) -> bool:

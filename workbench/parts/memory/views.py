@@ -12,7 +12,6 @@ from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import Picture, cut, draw
 from workbench.views.render import FrameList, Shown, page_html
 
-Row = Data
 ORDER = ("system", "core", "summary", "episode", "evidence", "history", "question")
 """The parts of a prompt, in their order."""
 _OF_MEMORY = ("core", "summary", "episode", "history")
@@ -61,21 +60,19 @@ def known_blocks(view: Data, labels: Labels) -> list[Block]:
             author(summary["author"], labels),
             labels("mem_covers", n=summary["covered_message_count"]),
         )
-        lines = [((line, ""),) for line in cut(summary["text"], 1_500).splitlines()]
+        lines = cut(summary["text"], 1_500).splitlines()
         heading = f"{labels('mem_summary')}{labels('colon')}{summary['session_id']}"
-        blocks.append(
-            Lines((((heading, "strong"),), *lines, ((" · ".join(filter(None, by)), "dim"),)))
-        )
+        blocks.append(Lines([(heading, "strong"), *lines, (" · ".join(filter(None, by)), "dim")]))
     return blocks
 
 
-def found_blocks(query: str, rows: Sequence[Row], labels: Labels) -> list[Block]:
+def found_blocks(query: str, rows: Sequence[Data], labels: Labels) -> list[Block]:
     """Return what a search found, best first."""
     names = (":number", "mem_part", "mem_content", "mem_from", "mem_id:code")
     return [_table(labels("mem_found", n=len(rows), query=query), names, rows, labels)]
 
 
-def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
+def prompt_blocks(parts: Sequence[Data], labels: Labels) -> list[Block]:
     """Return the token map of a prompt, and what was left out of it."""
     total = sum(part["tokens"] for part in parts if part["kept"]) or 1
     rows = []
@@ -95,7 +92,7 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
 
 
 def _table(
-    title: str, names: Sequence[str], rows: Sequence[Row], labels: Labels, **look: Any
+    title: str, names: Sequence[str], rows: Sequence[Data], labels: Labels, **look: Any
 ) -> Block:
     keys = [name.partition(":")[0].removeprefix("mem_") for name in names]
     shown = [_cells(row, labels) for row in rows]
@@ -104,7 +101,7 @@ def _table(
     )
 
 
-def _cells(row: Row, labels: Labels) -> dict[str, str]:
+def _cells(row: Data, labels: Labels) -> dict[str, str]:
     """Return the cells of a row, by the names of their columns."""
     cells = {name: "" if value is None else str(value) for name, value in row.items()}
     for name in ("section", "part"):
@@ -125,7 +122,7 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
     return cells
 
 
-def source(row: Row, labels: Labels, current: str | None = None) -> str:
+def source(row: Data, labels: Labels, current: str | None = None) -> str:
     """Return where something was said: which turn of which conversation, else by hand or on which day.
 
     ``current`` is the conversation that is not named.
@@ -154,14 +151,14 @@ def day(moment: str) -> str:
 # on the bench
 
 
-def panel(parts: Sequence[Row], labels: Labels, **about: Any) -> Picture:
+def panel(parts: Sequence[Data], labels: Labels, **about: Any) -> Picture:
     """Draw what a run recalled, and the parts of its prompt.
 
     Args:
         parts: of ``Run.prompt_parts``.
         labels: the words.
-        about: ``current``, memories that hold now, by id: these can be corrected, and said to be over; ``last``, the
-            one that was noted, or said to be over, last; the ``session`` of the run.
+        about: ``current``, memories that hold now, by id: these can be corrected, and said to be over; all ``rows`` of
+            the person; the ``session`` of the run.
     """
     return Picture(
         draw(

@@ -30,9 +30,7 @@ class Knew(Panel):
             self._read = (run.run_id, run.prompt_parts())
         rows = memory.view(run.row["user_id"], ended=True).memories
         self._held = {row["id"]: row for row in rows if not row["ended_at"]}
-        moments = {max(row["created_at"], row["ended_at"] or ""): row for row in rows}
-        last = moments.get(max(moments, default=""))
-        about = {"current": self._held, "last": last, "session": run.session_id}
+        about = {"current": self._held, "rows": rows, "session": run.session_id}
         self.region.show(panel(self._read[1], self.labels, **about))
 
     def _pressed(self, event: Event) -> None:
