@@ -199,13 +199,11 @@ class Cells:
         before = {
             row["cell"]: json.loads(row["proof"]) for row in self._store.cells() if row["scores"]
         }
-        proofs = [(before.get(cell["cell"]), json.loads(cell["proof"])) for cell in cells]
         return Counter(
             part
-            for old, proof in proofs
-            if old
-            for part, value in proof.items()
-            if old.get(part) != value
+            for cell in cells
+            for part, value in json.loads(cell["proof"]).items()
+            if before.get(cell["cell"], {}).get(part, value) != value
         )
 
     def options(self, variant: Json) -> Json:

@@ -47,16 +47,14 @@ def declared(source: str) -> dict[str, Parameter]:
     """
     parameters_by_name = {}
     for statement in ast.parse(source).body:
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            name = statement.target.id
-            value = statement.value
-            kind = _kind(statement.annotation)
-        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            name = statement.targets[0].id
-            value = statement.value
-            kind = None
-        else:
-            continue
+        kind = None
+        match statement:
+            case ast.AnnAssign(ast.Name(name), annotation, value):
+                kind = _kind(annotation)
+            case ast.Assign([ast.Name(name), *_], value):
+                pass
+            case _:
+                continue
         try:
             default = None if value is None else ast.literal_eval(value)
         except ValueError:
@@ -69,21 +67,19 @@ def declared(source: str) -> dict[str, Parameter]:
 
 def _kind(annotation: ast.expr) -> Any:
     """Return the type of an annotation that is made of built-in types; anything else allows every value."""
-    if isinstance(annotation, ast.Name):
-        kinds = (int, float, str, bool, list, dict)
-        return next((kind for kind in kinds if kind.__name__ == annotation.id), Any)
-    if isinstance(annotation, ast.Subscript):
-        inside = (
-            annotation.slice.elts
-            if isinstance(annotation.slice, ast.Tuple)
-            else [annotation.slice]
-        )
-        return _kind(annotation.value)[tuple(map(_kind, inside))]
-    if isinstance(annotation, ast.BinOp):
-        return typing.Union[_kind(annotation.left), _kind(annotation.right)]  # noqa: UP007
-    return (
-        type(None) if isinstance(annotation, ast.Constant) and annotation.value is None else Any
-    )
+    match annotation:
+        case ast.Name(name):
+            kinds = (int, float, str, bool, list, dict)
+            return next((kind for kind in kinds if kind.__name__ == name), Any)
+        case ast.Subscript(outer, ast.Tuple(inside)):
+            return _kind(outer)[tuple(map(_kind, inside))]
+        case ast.Subscript(outer, inside):
+            return _kind(outer)[_kind(inside)]
+        case ast.BinOp(left, _, right):
+            return typing.Union[_kind(left), _kind(right)]  # noqa: UP007
+        case ast.Constant(None):
+            return type(None)
+    return Any
 
 
 def check(declared: Mapping[str, Parameter], values: Data, where: str = "The notebook") -> Json:

@@ -34,12 +34,14 @@ SUFFIX = ".canvas"
 CONTENT = {"text": "text", "file": "file", "link": "url", "group": ""}
 """The key that a node of each type must have."""
 COLORS = {"1": "red", "2": "orange", "3": "yellow", "4": "green", "5": "cyan", "6": "purple"}
-SIDES = ("top", "right", "bottom", "left")
 LEADS_TO, IN_GROUP = "leads_to", "in_group"
 ARRAYS = ("nodes", "edges")
 VAULT = ".obsidian"
 """The folder at the root of a vault, from which its canvases name files."""
+_SIDES = ("top", "right", "bottom", "left")
 _ENDS = ("none", "arrow")
+_CHOICES = {"fromSide": _SIDES, "toSide": _SIDES, "fromEnd": _ENDS, "toEnd": _ENDS}
+"""What an edge may say of its two ends."""
 _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _EMPHASIS = re.compile(r"\*{1,3}|`|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
@@ -118,9 +120,7 @@ class Canvas:
                     f"has {end} {shown(edge.get(end))}, which is no usable node: draw it again, or delete it",
                     True,
                 )
-        yield from _optional(
-            edge, {"fromSide": SIDES, "toSide": SIDES, "fromEnd": _ENDS, "toEnd": _ENDS}
-        )
+        yield from _optional(edge)
 
     @property
     def groups(self) -> list[Json]:
@@ -393,10 +393,10 @@ def _node_faults(node: Data) -> Iterator[tuple[str, bool]]:
     needed = CONTENT[kind]
     if needed and not isinstance(node.get(needed), str):
         yield f"has {needed} {shown(node.get(needed))}: a {kind} node needs a text there", True
-    yield from _optional(node, {})
+    yield from _optional(node)
 
 
-def _optional(element: Data, allowed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, bool]]:
+def _optional(element: Data) -> Iterator[tuple[str, bool]]:
     for key in ("label", "color", "subpath"):
         if key in element and not isinstance(element[key], str):
             yield f"has {key} {shown(element[key])}, which is ignored: write a text", False
@@ -405,7 +405,7 @@ def _optional(element: Data, allowed: Mapping[str, Sequence[str]]) -> Iterator[t
             f"has color {shown(element['color'])}, which is ignored: use 1 to 6, or #rrggbb",
             False,
         )
-    for key, values in allowed.items():
+    for key, values in _CHOICES.items():
         if key in element and element[key] not in values:
             yield (
                 f"has {key} {shown(element[key])}, which is ignored: use one of {', '.join(values)}",

@@ -137,12 +137,13 @@ class FusionState(FusionInput, total=False):
 
 
 class Request(NamedTuple):
-    """The question of a call and its base; ``names`` count as in the question.
+    """The question of a call, its ports and its base; ``names`` count as in the question.
 
     ``own`` are the documents of nodes whose text is judged: no text is evidence for itself. ``asked`` are the queries
     of all passes so far, that of this one last.
     """
 
+    context: Context
     base: KnowledgeBase
     options: FusionConfig
     query: str
@@ -169,25 +170,24 @@ class Request(NamedTuple):
         return Question.read(self.asked[-1], self.base) if self.number > 1 else self.question()
 
 
-async def retrieve_graph(state: FusionState, request: Request, context: Context) -> Json:
+async def retrieve_graph(state: FusionState, request: Request) -> Json:
     """Return passages by their place in the knowledge graph, and then facts of Graphiti where it is set."""
     change = await asyncio.to_thread(
-        _retrieve, hybrid.from_graph, "graph_results", state, request, context
+        _retrieve, hybrid.from_graph, "graph_results", state, request
     )
     if not request.options.graphiti_endpoint or request.number > 1:
         return change
     try:
-        facts = await _facts(request, context.settings)
+        facts = await _facts(request)
     except ToolError as error:  # the passages of the base do not depend on a server
         return {**change, "error": str(error)}
     return {**change, "graph_results": [*change["graph_results"], *facts]}
 
 
-async def _facts(request: Request, settings: Settings) -> list[Json]:
+async def _facts(request: Request) -> list[Json]:
     """Return the facts of Graphiti about the question, as of the date of the base."""
-    tool = graphiti(
-        settings.model_copy(update={"graphiti_endpoint": request.options.graphiti_endpoint})
-    )
+    endpoint = {"graphiti_endpoint": request.options.graphiti_endpoint}
+    tool = graphiti(request.context.settings.model_copy(update=endpoint))
     date = getattr(request.base, "as_of", "")
     top_k = min(request.options.top_k, 100)
     as_of = last_day(date) if date else None
@@ -205,17 +205,15 @@ def _hit(source: str, number: int, chunk_id: str, score: float) -> Json:
     return {"source": source, "pass": number, "chunk_id": chunk_id, "score": score}
 
 
-def retrieve_vectors(state: FusionState, request: Request, context: Context) -> Json:
+def retrieve_vectors(state: FusionState, request: Request) -> Json:
     """Return passages by their words and by their meaning."""
-    return _retrieve(hybrid.from_texts, "vector_results", state, request, context)
+    return _retrieve(hybrid.from_texts, "vector_results", state, request)
 
 
-def _retrieve(
-    source: Any, key: str, state: FusionState, request: Request, context: Context
-) -> Json:
+def _retrieve(source: Any, key: str, state: FusionState, request: Request) -> Json:
     """Return the hits of one source in this pass after its earlier ones."""
     with request.base.reading():
-        log = StepLog(context.clock)
+        log = StepLog(request.context.clock)
         rankings = source(request.question_now(), request.pool, log)
     hits = list[Json]() if request.number == 1 else list(cast(Any, state).get(key, []))
     hits += [
@@ -224,7 +222,7 @@ def _retrieve(
     return {key: hits}
 
 
-def fuse_results(state: FusionState, request: Request, context: Context) -> Json:
+def fuse_results(state: FusionState, request: Request) -> Json:
     """Merge the passages that both sources found in this pass into one ranking."""
     strategy = request.options.fusion_strategy
     hits = _hits(state, request.number)
@@ -246,7 +244,7 @@ def fuse_results(state: FusionState, request: Request, context: Context) -> Json
     return {"fused_results": fused}
 
 
-def rerank_results(state: FusionState, request: Request, context: Context) -> Json:
+def rerank_results(state: FusionState, request: Request) -> Json:
     """Rerank the passages against the question, as evidence with calibrated scores, with the best pass so far."""
     facts = [hit["result"] for hit in state.get("graph_results", []) if "result" in hit]
     before = facts if request.number == 1 else state["best"]["reranked_results"]
@@ -260,9 +258,9 @@ def rerank_results(state: FusionState, request: Request, context: Context) -> Js
     return {"reranked_results": evidence.ranked([*before, *results], request.options.top_k)}
 
 
-def check_quality(state: FusionState, request: Request, context: Context) -> Json:
+def check_quality(state: FusionState, request: Request) -> Json:
     """Return the quality, 0 to 1; the best pass; and the query of the next pass, if any."""
-    base, options, query, *_ = request
+    _, base, options, query, *_ = request
     results = cast(list[RetrievalResult], state["reranked_results"])
     retries = request.number - 1
     with base.reading():
@@ -454,9 +452,9 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
         started = clock.monotonic()
         request = await asyncio.to_thread(_read_request, state, config, context)
         change = (
-            await node(state, request, context)
+            await node(state, request)
             if inspect.iscoroutinefunction(node)
-            else await asyncio.to_thread(node, state, request, context)
+            else await asyncio.to_thread(node, state, request)
         )
         duration = round((clock.monotonic() - started) * 1000, 3)
         counts = {
@@ -506,7 +504,7 @@ def _read_request(state: FusionState, config: RunnableConfig, context: Context) 
     query = read_query(state, question)
     # an ended state belongs to the thread's last question
     asked = [query] if state.get("ended", True) else state["asked"]
-    return Request(base, options, query, names, own, asked)
+    return Request(context, base, options, query, names, own, asked)
 
 
 def _options(config: RunnableConfig, context: Context) -> FusionConfig:

@@ -21,9 +21,8 @@ from workbench.state import Data, Json, RetrievalResult
 from workbench.text import CJK, detect_language, iso, own_table, titled
 from workbench.views.labels import Labels
 
-_CSL = {"apa": "apa", "ieee": "ieee", "gb7714": "gb-7714-2015-numeric"}
-"""Style -> what typst calls it."""
-_NAMES = own_table(__file__)
+_TABLES = own_table(__file__)
+_TEX = str.maketrans(_TABLES["tex"])
 
 
 def references(
@@ -43,7 +42,7 @@ def references(
         return entries
     return _by_csl(
         [(source["language"], entry) for source, entry in zip(sources, entries, strict=True)],
-        _CSL[style],
+        _TABLES["styles"][style],
     )
 
 
@@ -54,7 +53,7 @@ def _facts(metadata: Data, labels: Labels) -> Json:
         kind: next(
             (fields[name] for name in names if fields.get(name) not in (None, "", [])), None
         )
-        for kind, names in _NAMES.items()
+        for kind, names in _TABLES["fields"].items()
     }
     title = _words(metadata.get("title")) or _words(metadata.get("doc_id")) or labels("untitled")
     return {
@@ -119,16 +118,8 @@ def _line(source: Data, labels: Labels) -> str:
 
 # BibTeX
 
-_NUMBERS = {"volume": "volume", "number": "issue", "pages": "pages"}
 _NUMERIC = re.compile(r"\d{1,6}([-–]\d{1,6})?", re.ASCII)
 _DOI = re.compile(r"10\.\d{4,9}/[\w.;()/:-]+")
-_TEX = {character: f"\\{character}" for character in "{}$&#%_"}
-_TEX |= {
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "`": r"\textasciigrave{}",
-}
 
 
 def _bibtex(source: Data, number: int) -> str:
@@ -149,7 +140,7 @@ def _bibtex(source: Data, number: int) -> str:
         **{name: _tex(source[name]) for name in ("journal", "publisher")},
         **{
             name: source[key] if _NUMERIC.fullmatch(source[key]) else ""
-            for name, key in _NUMBERS.items()
+            for name, key in _TABLES["numbers"].items()
         },
         "url": source["url"],
         "doi": _tex(source["doi"]) if _DOI.fullmatch(source["doi"]) else "",
@@ -160,7 +151,7 @@ def _bibtex(source: Data, number: int) -> str:
 
 
 def _tex(text: str) -> str:
-    return "".join(_TEX.get(character, character) for character in text)
+    return text.translate(_TEX)
 
 
 # CSL

@@ -38,13 +38,7 @@ from workbench.text import CJK, clean, fold
 _LONG, _LIMIT = 4_000, 10
 """Characters of a description; entries of a list."""
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
-_JOBS = {
-    "Director": "directors",
-    "Writer": "writers",
-    "Screenplay": "writers",
-    "Author": "writers",
-}
-_RELATIONS = {"directors": "directed_by", "writers": "written_by", "cast": "acted_in"}
+_RELATIONS: Mapping[str, str] = TEXTS["relations"]
 
 
 @dataclass(frozen=True)
@@ -129,7 +123,7 @@ def film(answer: Data, language: str) -> Record | None:
     people: dict[str, dict[str, int]] = {role: {} for role in _RELATIONS}
     cast = [("cast", item) for item in items(answer.get("credits"), "cast")]
     crew = [
-        (_JOBS.get(text(item.get("job")), ""), item)
+        (TEXTS["jobs"].get(text(item.get("job")), ""), item)
         for item in items(answer.get("credits"), "crew")
     ]
     for role, item in [*cast, *crew]:
