@@ -480,7 +480,7 @@ def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str
         plan = plan.without(plan.steps[0].step_id)
     review.show(run.to_dict(), plan=plan.dump() if edit == "a step left out" else None)
     if edit == "searched on" and point == "reflect":
-        next(one for one in whole(review) if isinstance(one, ipywidgets.ToggleButtons)).value = True
+        review.search.click()
     announced = re.search(r"(\d+) steps? will run", review.band.html)
     review.observe(lambda change: run.answer_review(dict(change.new)) if change.new else None, "response")
     review.submit()
@@ -498,7 +498,7 @@ def test_the_same_question_keeps_what_was_typed_and_another_begins_anew(wb: Work
     review.primary.click()
     review.show(run.to_dict())
     assert run.review["point"] == "reflect" and review.note.value == ""  # type: ignore[index]
-    assert review.primary.description == "Approve: answer with this evidence"
+    assert review.primary.description == "Approve: answer now"
     assert field(review, "Minimum evidence, pieces").value == "4"  # what was decided is in force
 
 

@@ -57,7 +57,7 @@ def test_evidence_is_sorted_labelled_and_struck_out(notebook, workspace):
     expect(nb.page.locator(".wb-entity:not(.wb-off)")).to_have_count(1)
     nb.page.keyboard.press("Enter")
     expect(nb.page.locator(".wb-entity:focus")).to_have_attribute("aria-label", "Ang Lee")
-    expect(nb.page.locator(".wb-relation-words.wb-lit:visible").first).to_contain_text("directed by")
+    expect(nb.page.locator(".wb-relation-words.wb-lit:visible").first).to_contain_text("director")
     nb.page.keyboard.press("Enter")
     nb.page.get_by_label("Find a name or a kind").fill("")
     shown = nb.page.locator(".wb-entity").count()

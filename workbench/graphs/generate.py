@@ -27,11 +27,11 @@ from workbench.graphs.roles import ModelForm, accounted, ask_model, budget_spent
 from workbench.graphs.slots import NONE, counts_by_step, evidence_text, numbered, totals_by_step
 from workbench.knowledge.dated import PartialBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
-from workbench.language.citing import cite, marked_sentences
+from workbench.language.citing import cite, cited, marked_sentences
 from workbench.language.dates_and_numbers import read_numbers
 from workbench.language.quoting import parts as quotations
 from workbench.language.support import ADDRESS, Support, checked, is_refusal
-from workbench.language.words import field_words
+from workbench.language.words import field_words, value_texts
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
 from workbench.models.thinking import Thinking
 from workbench.plans import ENDED_WELL
@@ -414,12 +414,12 @@ def _counted(statement: Support, counts: Collection[float]) -> Support:
 
 
 def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
-    numbers = {*map(int, re.findall(r"\[(\d+)\]", text))}
-    cited = {n: result for n, result in enumerate(evidence, 1) if n in numbers}
+    numbers = cited(text)
+    pieces = {n: result for n, result in enumerate(evidence, 1) if n in numbers}
     try:
-        sources = {n: source_text(r, _base(r, context)) for n, r in cited.items()}
+        sources = {n: source_text(r, _base(r, context)) for n, r in pieces.items()}
     except (Divergence, KnowledgeError):  # a replay without the base
-        sources = {n: source_text(r, None) for n, r in cited.items()}
+        sources = {n: source_text(r, None) for n, r in pieces.items()}
     return checked(text, sources)
 
 
@@ -527,8 +527,7 @@ def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
     for name, content in (metadata.get("fields") or {}).items():
         field = fields.get(name)
         lines += [name, *(field_words(field) if field else ())]
-        values = content if isinstance(content, list) else [content]
-        for value in [str(value) for value in values if value not in (None, "")][:_VALUES]:
+        for value in value_texts(content)[:_VALUES]:
             texts = field["values_called"].get(value, {}).values() if field else ()
             lines += [*_writings(value, base), *chain(*texts)]
     return "\n".join([heading, *plain, result["evidence"], *lines]).strip()

@@ -22,7 +22,9 @@ from workbench.ports import Context, RunLog, call_merger
 from workbench.records.figures import (
     Identity,
     ResultsByStep,
+    fitting,
     identity,
+    numbered_source,
     retrieval_seconds,
     winners,
 )
@@ -238,9 +240,8 @@ def _in_order(
 
 def _merged(results: list[RetrievalResult], statistics: Data, max_characters: int) -> Merged:
     """Return these pieces as the numbered sources of a context, with statistics."""
-    sources = _fitting(
-        [_source(n, result) for n, result in enumerate(results, 1)], max_characters
-    )
+    sources = [_source(n, result) for n, result in enumerate(results, 1)]
+    sources = sources[: fitting(sources, max_characters)]
     context = "\n\n".join(sources)
     statistics = {
         **statistics,
@@ -320,19 +321,7 @@ def _joined(
 
 
 def _source(number: int, result: RetrievalResult) -> str:
-    title = result["metadata"].get("title")
-    if title:
-        return f"[{number}] {title}\n{result['evidence']}"
-    return f"[{number}] {result['evidence']}"
-
-
-def _fitting(sources: list[str], max_characters: int) -> list[str]:
-    length = 0
-    for count, source in enumerate(sources):
-        length += len(source) + (2 if count else 0)
-        if length > max_characters and count:
-            return sources[:count]
-    return sources
+    return numbered_source(number, result["metadata"].get("title"), result["evidence"])
 
 
 def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, str]]]:

@@ -18,6 +18,7 @@ from workbench.graphs.merge import first_documents
 from workbench.language.answer import Judgement, says_field
 from workbench.language.citing import cite
 from workbench.language.quoting import weights
+from workbench.language.words import fields_by_name, value_texts
 from workbench.plans import last_records
 from workbench.ports import Bases
 from workbench.records.proposals import DECIDED, MET, Verdict
@@ -30,7 +31,7 @@ from workbench.state import (
     RetrievalResult,
     RouteDecision,
 )
-from workbench.text import closest, detect_language, fold, mentions, sentences
+from workbench.text import closest, detect_language, fold, mentions, sentences, unmarked
 from workbench.tools.scoring import shares_said
 from workbench.views.labels import Labels
 
@@ -216,9 +217,8 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
         ]
         needs += owned or [Need(field, "field", field)]
     needs += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
-    last = Need(
-        label.get(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer"
-    )
+    asks = "compare" if intent == "compare" else question["answer_type"]
+    last = Need(label.get(f"need_answer_{asks}", label("need_sentence")), "answer")
     if intent == "compare" and len(names) < 2:
         needs.append(Need(label("need_sides"), "all"))
     if intent == "recommend":
@@ -259,6 +259,8 @@ class Ledger(NamedTuple):
             ]
         met, by = self._met(need, lines)
         title, quote = passage_for(need.text, by)
+        if by and need.kind == "answer":
+            title, quote = "", unmarked(shown[0])  # no passage has it alone
         ids = list(dict.fromkeys(result["result_id"] for result in by))
         return Entry(
             need=need.text,
@@ -323,19 +325,9 @@ class Ledger(NamedTuple):
         )
         if need.name and not linked_name.covered_by(result, line):
             return False
-        value = (result["metadata"].get("fields") or {}).get(need.field)
-        values = [
-            str(each)
-            for each in (value if isinstance(value, list) else [value])
-            if each not in (None, "")
-        ]
-        schema = [
-            field
-            for base in self.bases
-            for field in base.about()["fields"]
-            if field["name"] == need.field
-        ]
-        return need.kind == "name" or any(says_field(line, field, values) for field in schema)
+        values = value_texts((result["metadata"].get("fields") or {}).get(need.field))
+        field = fields_by_name(self.bases).get(need.field)
+        return need.kind == "name" or bool(field and says_field(line, field, values))
 
 
 def passage_for(need: str, by: Evidence) -> tuple[str, str]:

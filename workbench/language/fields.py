@@ -18,6 +18,7 @@ from workbench.language.words import (
     in_words,
     shown,
     value_in_words,
+    value_texts,
 )
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Data, Question
@@ -27,8 +28,7 @@ MOST_LISTED = 30
 RECOMMENDED = 8
 """Documents in a list, and in a recommendation, at most."""
 MOST_VALUES = 4
-"""Values of a field that is not asked for, in a statement."""
-_YES_NO = {True: "yes", False: "no"}
+"""Values of a field that is not asked for, and fields of a comparison, in a sentence."""
 _BRIEF = ("date", "category", "name", "number")
 """Types of the fields that are compared, and that stand behind a title in a list, in this order."""
 
@@ -51,10 +51,7 @@ class Document:
 
     def values(self, name: str) -> list[str]:
         """Return the values of a field as text; an empty list where the document has none."""
-        value = self.fields.get(name)
-        values = value if isinstance(value, list | tuple) else [value]
-        present = [v for v in values if v not in (None, "")]
-        return [_YES_NO[v] if isinstance(v, bool) else str(v) for v in present]
+        return value_texts(self.fields.get(name))
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -286,17 +283,19 @@ class FieldsWriter:
     def values_text(self, document: Document, name: str) -> str:
         """Return the values of a field as one text; of one that is not asked for the first few."""
         texts = self.value_texts(document, name)
-        if len(texts) > MOST_VALUES and name not in self.question["fields"]:
+        return self.joined(texts) if name in self.question["fields"] else self._brief(texts)
+
+    def _brief(self, texts: Sequence[str]) -> str:
+        """Join texts, of many the first few."""
+        if len(texts) > MOST_VALUES:
             return f"{self.say(', ', '、').join(texts[:MOST_VALUES])} …"
         return self.joined(texts)
-
-    def _fact(self, document: Document, name: str) -> str:
-        return f"{self.shown(name)} {self.values_text(document, name)}"
 
     def statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
         """Write what fields say of a document, with the numbers of the pieces that have them; "" where none says it."""
         names = [name for name in names if document.values(name) not in ([], [document.title])]
-        facts = self.say("; ", "，").join(self._fact(document, name) for name in names)
+        texts = [f"{self.shown(name)} {self.values_text(document, name)}" for name in names]
+        facts = self.say("; ", "，").join(texts)
         text = f"{self.title(document)}{self.say(': ', '：')}{facts}{inside}{self.say('.', '。')}"
         return marked(text, *(document.stated_by[name] for name in names)) if names else ""
 
@@ -321,12 +320,11 @@ class FieldsWriter:
         return "\n".join(lines)
 
     def _sides(self, about: Sequence[Document]) -> str:
-        """Write a comparison: what all sides have in common, then a table of what each of them has."""
+        """Write a comparison: what is shared and what differs, then a table of what each side has."""
         names = self.shared(about)
         if len(names) < 2:
             return "\n".join(filter(None, (self.statement(side, names) for side in about)))
-        nothing = self.say("No recorded value is the same.", "没有相同的记载。")
-        return f"{self.in_common(about) or nothing}\n\n{table(self.rows(about))}"
+        return f"{self.compared(about)}\n\n{table(self.rows(about))}"
 
     def rows(self, about: Sequence[Document]) -> list[list[str]]:
         """Return a row for each compared field with a cell for each document, below a row of titles."""
@@ -342,28 +340,52 @@ class FieldsWriter:
         return rows
 
     def shared(self, about: Sequence[Document]) -> list[str]:
-        """Return the fields in which documents are compared: those asked for, else the typed ones that several have."""
+        """Return the fields in which documents are compared: those asked for, else the typed ones that several have.
+
+        Those that are equal come first, then those with a value in common.
+        """
         shared = [
             name
             for name in self.typed
             if sum(bool(d.values(name)) for d in about) > 1
             and any(d.values(name) != [d.title] for d in about)
         ]
-        return self.question["fields"] or shared
 
-    def in_common(self, about: Sequence[Document]) -> str:
-        """Write the values that all of the documents have; "" for none."""
-        common = {}
-        for name in self.shared(about):
-            had = set.intersection(*({*map(fold, d.values(name))} for d in about))
-            if shared := [v for v in about[0].values(name) if fold(v) in had]:
-                common[name] = shared
-        both = replace(about[0], fields=common)
-        titles = self.joined([self.title(document) for document in about])
-        facts = self.say("; ", "，").join(self._fact(both, name) for name in common)
-        text = f"{titles}{self.say(': ', '：')}{facts}{self.say('.', '。')}"
-        numbers = [document.stated_by[name] for document in about for name in common]
-        return marked(text, *numbers) if common else ""
+        def difference(name: str) -> float:
+            most = max(len(document.values(name)) for document in about)
+            return -len(self._common(about, name)) / most
+
+        return self.question["fields"] or sorted(shared, key=difference)
+
+    def _common(self, about: Sequence[Document], name: str) -> list[str]:
+        """Return the values of a field that all of the documents have."""
+        had = set.intersection(*({*map(fold, d.values(name))} for d in about))
+        return [value for value in about[0].values(name) if fold(value) in had]
+
+    def compared(self, about: Sequence[Document]) -> str:
+        """Write which values all of the documents have, and which fields differ, with their single values."""
+        common, differing = list[str](), list[str]()
+        names = [name for name in self.shared(about) if all(d.values(name) for d in about)]
+        for name in names:
+            label = self.shown(name)
+            if shared := self._common(about, name):
+                value = self.values_text(replace(about[0], fields={name: shared}), name)
+                common.append(self.say(f"{label} {value}", f"{label}（{value}）"))
+            elif all(len(document.values(name)) == 1 for document in about):
+                each = self.say(", ", "、").join(
+                    self.values_text(document, name) for document in about
+                )
+                differing.append(self.say(f"{label} ({each})", f"{label}（{each}）"))
+            else:
+                differing.append(label)
+        facts = self._brief(common) or self.say("no recorded value", "没有相同的记载")
+        text = self.joined([self.title(document) for document in about])
+        text += self.say(f" have {facts} in common", f"的共同之处：{facts}")
+        if differing:
+            fields = self._brief(differing)
+            text += self.say(f"; they differ in {fields}", f"，不同之处：{fields}")
+        numbers = [document.stated_by[name] for document in about for name in names]
+        return marked(text + self.say(".", "。"), *numbers)
 
     def _aggregate(self) -> str:
         """Write what is asked of all documents of the corpus that hold: a sum, a mean, or figures by a field."""

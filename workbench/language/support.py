@@ -44,6 +44,10 @@ _NO_DENIAL = re.compile(
     re.I,
 )
 _PARTICLE = re.compile(r"^\W*(?:no|yes|是|不是|不|否|没有)\s*[:：,，]\s*", re.I)
+_RELATES = re.compile(
+    r"(?:\bno recorded value )?\bin common\b|\bdiffer\b|没有相同的记载|的?共同之处|不同之处", re.I
+)
+"""What a comparison says of its sources together, so that none of them has the words."""
 _SAYS_NOTHING = re.compile(
     r"\b(?:corpus|evidence|sources?|documents?|passages?|knowledge base|nothing)\b.{0,60}\b(?:not|no|nothing|never)\b"
     r"|\b(?:not|no|nothing)\b.{0,40}\b(?:in|from|by) the (?:corpus|evidence|sources?|documents?|passages?)"
@@ -121,7 +125,7 @@ def compare(sentence: str, source: str) -> tuple[Verdict, list[str]]:
     >>> compare("The mill was built.", "The mill was never built.")
     ('unjudged', [])
     """
-    sentence = _PARTICLE.sub("", sentence)
+    sentence = _RELATES.sub(" ", _PARTICLE.sub("", sentence))
     if exact := lost(sentence, source):
         return "unsupported", exact
     missing = lost_words(sentence, source)

@@ -83,6 +83,19 @@ def shown(field: Field, language: str) -> str:
     return (field["called"].get(language) or field["called"].get("en") or [field["name"]])[0]
 
 
+_YES_NO = {True: "yes", False: "no"}
+
+
+def value_texts(value: Any) -> list[str]:
+    """Return the values of a field as texts; an empty list where there is none.
+
+    >>> value_texts(["Ann", ""]), value_texts(True), value_texts(None)
+    (['Ann'], ['yes'], [])
+    """
+    values = value if isinstance(value, list | tuple) else [value]
+    return [_YES_NO[v] if isinstance(v, bool) else str(v) for v in values if v not in (None, "")]
+
+
 def field_words(field: Field) -> list[str]:
     """Return every word by which a field is called, in both languages: a launch date is called launch too."""
     words = [word for words in field["called"].values() for word in words]

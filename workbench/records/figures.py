@@ -7,6 +7,7 @@ one piece, and by which one of them represents it, are here; the merge goes by t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal, cast
 
 from typing_extensions import TypedDict
@@ -142,6 +143,17 @@ def winners(results_by_step: ResultsByStep) -> dict[Identity, tuple[str, Retriev
             if key not in best or result["score"] > best[key][1]["score"]:
                 best[key] = (step_id, result)
     return best
+
+
+def numbered_source(number: int, title: str | None, text: str) -> str:
+    """Return a piece as a context has it."""
+    return f"[{number}] {title}\n{text}" if title else f"[{number}] {text}"
+
+
+def fitting(sources: Sequence[str], max_characters: int) -> int:
+    """Return how many sources fit a context: at least the first, and all before the first that does not."""
+    lengths = accumulate(len(source) + 2 for source in sources)  # with what stands between
+    return max(1, sum(length - 2 <= max_characters for length in lengths))
 
 
 class Piece(TypedDict):

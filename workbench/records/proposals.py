@@ -172,7 +172,7 @@ def next_pass(
     steps: Sequence[Step],
     woken: Sequence[str],
     query: str,
-    goes_on: bool | None,
+    goes_on: bool,
 ) -> Json:
     """Return what differs from a reflection's proposal in its next steps, woken steps, query, and whether to go on.
 
@@ -183,7 +183,7 @@ def next_pass(
         steps: the steps to run next.
         woken: ids of conditional steps to run.
         query: the rewritten query.
-        goes_on: what a person chose; None leaves it to what there is to do.
+        goes_on: whether a person chose to; else it follows from what there is to do.
     """
     changed: Json = {}
     before = list(reflection["next_steps"])
@@ -196,9 +196,8 @@ def next_pass(
         changed["activate"] = list(woken)
     if query != old:
         changed["rewrite_query"] = query
-    follows = will_go_on(reflection, changed)
-    if goes_on is not None and goes_on != follows:
-        changed["should_continue"] = goes_on
+    if goes_on and not will_go_on(reflection, changed):
+        changed["should_continue"] = True
     return changed
 
 

@@ -6,7 +6,6 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import atan2, degrees
 from typing import Any
 
@@ -54,6 +53,25 @@ class Around:
             }
             for relation in self.relations
         ]
+
+    def along_fields(self) -> list[Relation]:
+        """Return the relations as they are drawn: one that a field of a document states leads from the document."""
+        relations = []
+        for relation in self.relations:
+            source, target = relation["source"], relation["target"]
+            documents = [self.entities[end]["doc_id"] for end in (source, target)]
+            if relation["type"] in self.words and documents[1] and not documents[0]:
+                relation = {**relation, "source": target, "target": source}
+            relations.append(relation)
+        return relations
+
+    def word(self, kind: str, name: str, labels: Labels) -> str:
+        """Return the word for a type of relation or entity: of a field that of the corpus, as of a foreign type."""
+        own = self.words.get(name, {}).get(labels.language)
+        foreign = bool(CJK.search(name)) != (labels.language == "zh")
+        if own and (kind == "rel" or foreign):
+            return own[0]
+        return labels.get(f"{kind}_{name}", name.replace("_", " "))
 
     def core(self, chosen: Collection[str] = ()) -> Around:
         """Return what is of the answer, with the neighbours of what is chosen, without what else is near to it."""
@@ -126,27 +144,27 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     of_it = labels(f"of_the_{state}")
     places = _apart(graph.places(), names, dots)
     pairs = defaultdict[tuple[str, ...], list[Relation]](list)
-    for relation in graph.relations:
+    for relation in graph.along_fields():
         pairs[tuple(sorted(ends(relation)))].append(relation)
     # those of the answer first, so that neighbours change no line
     types = dict.fromkeys(r["type"] for r in (*graph.core().relations, *graph.relations))
     looks = dict(zip(types, _DASHES, strict=False))
-    word = partial(_word, graph=graph, labels=labels)
-    lines, words = list[Markup](), list[Markup]()
-    about: Json = {"graph": graph, "looks": looks, "word": word}
-    for pair, relations in pairs.items():
-        first, second = places[pair[0]], places[pair[-1]]
-        tips = {pair[0]: _tip(second, first), pair[-1]: _tip(first, second)}
-        about |= {"relations": relations, "ends": (first, second), "tips": tips}
-        lines.append(draw("svg.relation", labels, **about))
-        words.append(draw("svg.relation_words", labels, **about))
-    lines += words  # no line strikes them out
-    lines.append(draw("svg.columns", labels, graph=graph))
+    lines = [
+        draw(
+            "svg.relations",
+            labels,
+            graph=graph,
+            looks=looks,
+            pairs=pairs,
+            places=places,
+            tip=_tip,
+        )
+    ]
     rows = dict[str, Markup]()
     inks = dict[str, dict[str, None]]()
     for i, entity in graph.entities.items():
         ink = "run" if entity["doc_id"] else _INKS.get(entity["type"], "idle")
-        kind = word("type", entity["type"])
+        kind = graph.word("type", entity["type"], labels)
         inks.setdefault(f"{ink}-fill", {})[kind] = None
         entry = draw(
             "svg.entity",
@@ -167,7 +185,10 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     legend = [("■", ink, labels("comma").join(each)) for ink, each in inks.items()]
     if len(graph.seeds) < len(graph.entities):
         legend.append(("▬", "dim", of_it))
-    kinds = [(dashes, "idle", short(word("rel", kind), 20)) for kind, dashes in looks.items()]
+    kinds = [
+        (dashes, "idle", short(graph.word("rel", kind, labels), 20))
+        for kind, dashes in looks.items()
+    ]
     body = Body(lines, rows, _WIDTH, height)
     return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend, lines=kinds)
 
@@ -183,17 +204,15 @@ def detail(graph: Around, labels: Labels, text: str, key: str, **about: Any) -> 
         about: the ``base``, and the ``pieces`` in which an entity is to be found; those that are ``expanded``: their
             neighbours are shown.
     """
-    about["names"] = {
-        i: display_name(each, labels.language, text) for i, each in graph.entities.items()
-    }
+    names = {i: display_name(each, labels.language, text) for i, each in graph.entities.items()}
     chosen = {*key.split("\t")} - {""}
-    about["stated"] = defaultdict(list)
-    for relation in sorted(graph.relations, key=lambda r: not ends(r) <= {*graph.seeds}):
+    stated = defaultdict[str, list[Relation]](list)
+    for relation in sorted(graph.along_fields(), key=lambda r: not ends(r) <= {*graph.seeds}):
         if chosen <= ends(relation):
-            about["stated"][relation["sentence"]].append(relation)
-    word = partial(_word, graph=graph, labels=labels)
+            stated[relation["sentence"]].append(relation)
+    entity = graph.entities.get(key)
     return draw(
-        "svg.detail", labels, graph=graph, word=word, entity=graph.entities.get(key), **about
+        "svg.detail", labels, graph=graph, entity=entity, names=names, stated=stated, **about
     )
 
 
@@ -233,13 +252,6 @@ def _tip(source: Patch, target: Patch) -> tuple[float, float, float]:
     )
     share = min(sides) / 2
     return target.x - across * share, target.y - down * share, degrees(atan2(down, across))
-
-
-def _word(kind: str, name: str, graph: Around, labels: Labels) -> str:
-    """Return the word for a type of relation or entity; where a corpus brings its own type, the word it has for it."""
-    foreign = bool(CJK.search(name)) != (labels.language == "zh")
-    own = graph.words.get(name, {}).get(labels.language) if foreign else None
-    return labels.get(f"{kind}_{name}", own[0] if own else name.replace("_", " "))
 
 
 # the inspection of a knowledge base

@@ -31,14 +31,13 @@ def band(
 ) -> Picture:
     """Return the question of a decision as edited, with what happens then, or the problems that prevent it."""
     request = document["review"]
-    ledger = proposals.ledger(document) if proposals.kind(request) == "reflect" else []
+    needs = proposals.ledger(document) if proposals.kind(request) == "reflect" else []
     return Picture(
         draw(
             "review.band",
             labels,
             question=review_question(request, labels, edits),
-            needs=needs_text(ledger, labels),
-            ledger=ledger,
+            needs=needs_text(needs, labels),
             message=message,
             problems=problems,
         )
@@ -128,9 +127,6 @@ def _step(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
     what, because = _conclusion(proposal, labels)
-    needs = proposals.ledger(document)
-    if not proposal["should_continue"] and any(need["kind"] == "step" for need in needs):
-        because = needs_sentence(needs, labels)
     yield (labels("suggests", what=what, why=because), "strong")
     # beside "keep searching" it would say the opposite
     fewer = proposals.fewer(document["review"])
@@ -210,10 +206,10 @@ def support_text(claims: Sequence[Data], labels: Labels) -> str:
 
 def needs_text(needs: Sequence[Data], labels: Labels) -> str:
     """Return how needs stand, after their sign; it is green where all were checked."""
-    signs = {_sign(need) for need in needs}
-    order = ("warning", "pending", "done", "success")
-    sign = next((sign for sign in order if sign in signs), "success")
-    return f"{SIGNS[sign]} {cut(needs_sentence(needs, labels), 300)}" if needs else ""
+    if not needs:
+        return ""
+    worst = min(map(_sign, needs), key="!○●✓".index)
+    return f"{worst} {cut(needs_sentence(needs, labels), 300)}"
 
 
 # signals
@@ -282,12 +278,12 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
 
 def need_verdict(need: Data, labels: Labels) -> str:
     """Return the verdict of a person on a need, or else that of the evidence, with its sign."""
-    return f"{SIGNS[_sign(need)]} {labels('need_' + need_state(need))}"
+    return f"{_sign(need)} {labels('need_' + need_state(need))}"
 
 
 def _sign(need: Data) -> str:
     signs = {"likely": "done", "unmet": "warning", "open": "warning", "unjudged": "pending"}
-    return signs.get(need_state(need), "success")
+    return SIGNS[signs.get(need_state(need), "success")]
 
 
 def _number(value: Any) -> str:

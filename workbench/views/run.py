@@ -10,14 +10,14 @@ from typing import Any
 from markupsafe import Markup
 
 from workbench.records import proposals
-from workbench.records.figures import Piece
+from workbench.records.figures import Piece, fitting, numbered_source
 from workbench.state import Data
 from workbench.text import closest, content_terms, sentences, terms
 from workbench.views.blocks import shared_values, split_row, split_tables
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
-from workbench.views.review import needs_text, support_text
+from workbench.views.review import need_verdict, needs_text, support_text
 
 VIEWS = ("work", "runs", "compare", "knowledge")
 
@@ -32,7 +32,6 @@ def head(document: Data | None, labels: Labels, **about: Any) -> Picture:
             ``message`` about the last action.
     """
     facts = run_facts(document, labels) if document else ()
-    about = {"view": "work", "origin": None, "name": "", "message": "", **about}
     return Picture(draw("run.head", labels, document=document, facts=facts, views=VIEWS, **about))
 
 
@@ -40,6 +39,8 @@ _DECORATION = re.compile(r"^- |\s?\[\d{1,4}\]")
 """Marks of a list and of citations, which are left out where a sentence is quoted."""
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A citation, and the punctuation after it, which must not begin a line."""
+_CITED = re.compile(rf"[^\s<>&;\[\]]{{0,12}}\s?(?:{_MARK.pattern})+")
+"""Citations with the end of the word before them, which stay on its line."""
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
 _EM = re.compile(r"(?<![\w*])\*(?=\S)([^*<>]+)\*(?!\w)")
 
@@ -66,6 +67,7 @@ class Marks:
         """Return a line of text with its marks as buttons, and what Markdown emphasizes."""
         line = _STRONG.sub(r"<strong>\1</strong>", str(safe(text)))  # no tag is of the text
         line = _EM.sub(r"<em>\1</em>", line)
+        line = _CITED.sub(r'<span class="wb-keep">\g<0></span>', line)
         return Markup(_MARK.sub(lambda mark: self(int(mark[1]), mark[2]), line))
 
 
@@ -87,32 +89,22 @@ def answer(
             blocks=blocks,
             support=support_text(document["support"], labels),
             needs=needs_text(needs, labels),
-            ledger=needs,
+            verdicts=[(need_verdict(need, labels), need) for need in needs],
             pieces=pieces,
         )
     )
 
 
-_WORST_FIRST = ("unsupported", "uncited", "unjudged", "partly", "supported", "")
-
-
 def _claim(document: Data, line: str, is_table: bool, marks: Marks) -> Data:
-    """Return a line of an answer, or a row of a table in it, with how far it is backed and by which citations."""
-    support = [claim for claim in document["support"] if claim["sentence"] in line]
-    verdicts = [claim["verdict"] for claim in support] or [""]
-    sources = dict[int, tuple[str, str]]()
-    for key, cited in enumerate(document["citations"]):
-        if cited["sentence"] in line:
-            title = cited["source"].get("title") or cited["result_id"]
-            sources.setdefault(cited["n"], (str(key), title))
+    """Return a line of an answer, or a row of a table in it, with its verdicts and its citations by key."""
     cells = split_row(line) if is_table else [re.sub("^[-*] ", "", line)]
+    cited = enumerate(document["citations"])
     return {
         "is_item": line.startswith(("- ", "* ")),
         "cells": [marks.line(cell) for cell in cells],
-        "verdict": min(verdicts, key=_WORST_FIRST.index),
+        "support": [claim for claim in document["support"] if claim["sentence"] in line],
         "shared": shared_values(cells),
-        "missing": [claim["why"] for claim in support if claim["why"]],
-        "sources": sources,
+        "cited": {key: each for key, each in cited if each["sentence"] in line},
     }
 
 
@@ -145,6 +137,7 @@ def evidence(
     relevant: Mapping[str, bool] = {},
     titles: Mapping[str, str] = {},
     needs: Sequence[Data] = (),
+    max_characters: int,
 ) -> Picture:
     """Return the list of distinct pieces, best first; its front-end sorts, searches and marks words.
 
@@ -161,9 +154,11 @@ def evidence(
         relevant: what the person said of pieces, by key.
         titles: of the steps, by id.
         needs: of the answer; a piece shows those that it meets best.
+        max_characters: of the context; before there is one, those that fit are shown.
     """
     distinct = [piece for piece in pieces if piece["why"] != "duplicate"]
-    first = figures["in_prompt"] or 10  # of which the whole text is shown, before a context too
+    sources = [numbered_source(p["n"], p["title"], p["text"]) for p in distinct if p["n"]]
+    first = figures["in_prompt"] or fitting(sources, max_characters)
     rows = {}
     words = content_terms(question)
     for place, piece in enumerate(distinct[:_MOST_SHOWN]):
@@ -189,8 +184,9 @@ def evidence(
             "run.evidence",
             labels,
             figures=figures,
-            rest=len(distinct) - first,
-            more=len(distinct) - _MOST_SHOWN,
+            first=first,
+            n=len(distinct),
+            most=_MOST_SHOWN,
             words=" ".join(words),
         ),
         rows,

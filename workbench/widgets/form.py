@@ -134,11 +134,6 @@ def choice(options: Sequence[tuple[str, Any]]) -> Control:
     return Control(ipywidgets.Dropdown(options=options), options[0][1])
 
 
-def toggle(options: Sequence[tuple[str, Any]], tooltips: Sequence[str] = ()) -> Control:
-    """Return a row of buttons, one of which is pressed."""
-    return Control(ipywidgets.ToggleButtons(options=options, tooltips=tooltips), options[0][1])
-
-
 def _conditions() -> Control:
     """Return a control for conditions on typed fields, one per line: ``status != finished``."""
 

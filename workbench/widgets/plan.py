@@ -30,7 +30,7 @@ from workbench.views.plan import (
 )
 from workbench.views.plan_graph import count_changes, plan_graph
 from workbench.widgets.draft import Draft, RunPlan, suggest_fix
-from workbench.widgets.form import Fields, Message, fold, step_names, toggle
+from workbench.widgets.form import Control, Fields, Message, fold, step_names
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 
 if TYPE_CHECKING:
@@ -76,11 +76,12 @@ class StepForm:
             return labels(f"form_{name}")
 
         budget = Fields(PlanBudget.model_json_schema(), labels, title=title, blank={})
+        conditions = ipywidgets.ToggleButtons(
+            options=[(labels(f"step_{name}"), name) for name in _CONDITIONS],
+            tooltips=[labels(f"step_{name}_told") for name in _CONDITIONS],
+        )
         own = {
-            "condition": toggle(
-                [(labels(f"step_{name}"), name) for name in _CONDITIONS],
-                [labels(f"step_{name}_told") for name in _CONDITIONS],
-            ),
+            "condition": Control(conditions, _CONDITIONS[0]),
             "depends_on": step_names(labels("form_depends_hint"), titles),
             "tool_input": self._input_fields(""),
             "budget": budget,

@@ -13,7 +13,7 @@ from workbench.views.labels.sentences import field_label, need_state
 from workbench.views.markup import cut, draw, el, step_name
 from workbench.views.plan import document_titles
 from workbench.views.review import need_verdict
-from workbench.widgets.form import Control, Field, Fields, choice, fold, text, toggle
+from workbench.widgets.form import Control, Fields, choice, fold, text
 from workbench.widgets.panel import on_change, set_class
 
 Listener = Callable[[], None]
@@ -59,10 +59,9 @@ class Form:
         if field := self._fields.fields.get(proposals.LIMITS):
             limits = fold(self._title(field.name), field.control.widget)
             field.box.children = (limits, *field.box.children[1:])
-        inside = [heading(labels("edit_first")), self._fields.box]
-        self.box = ipywidgets.VBox(
-            inside if self._fields.fields else [heading(labels("nothing_proposed"))]
-        )
+        told = labels("edit_first" if self._fields.fields else "nothing_proposed")
+        heading = ipywidgets.HTML(el("div.wb-dim.wb-strong", told))
+        self.box = ipywidgets.VBox([heading, self._fields.box])
 
     @property
     def faults(self) -> int:
@@ -149,7 +148,7 @@ class PlanForm(Form):
 class ReflectForm(Form):
     """The next steps, the rewritten query, thresholds, needs, and whether to continue, at a reflection."""
 
-    shown = ("should_continue", proposals.NEEDS, "rewrite_query", proposals.LIMITS)
+    shown = (proposals.NEEDS, "rewrite_query", proposals.LIMITS)
 
     def __init__(
         self,
@@ -166,7 +165,7 @@ class ReflectForm(Form):
         titles = document_titles(document)
         ran = {record["step_id"] for record in document["records"]}
         self._recorded = {step["step_id"] for step in recorded["steps"]}
-        self._chosen: bool | None = None
+        self._goes_on = False
         activated = self._proposed["activate"]
         held_back = [
             step["step_id"]
@@ -183,21 +182,15 @@ class ReflectForm(Form):
         }
         for box in self._wakes.values():
             on_change(box, listener)
-        self.box.children = [
-            heading(labels("proposed_next")),
-            *self._wakes.values(),
-            self._fields.box,
-        ]
+        self.box.children = [*self._wakes.values(), self._fields.box]
 
-    @property
-    def goes_on(self) -> Field:
-        """Return the field for whether retrieval continues."""
-        return self._fields.fields["should_continue"]
+    def go_on(self) -> None:
+        """Keep searching, as a person chose."""
+        self._goes_on = True
+        self.changed()
 
     def changed(self, path: str = "") -> None:
         """Report a change by a person."""
-        if path == "should_continue":
-            self._chosen = self.goes_on.value
         for field in self.needs.fields.values():
             set_class(field.box, "wb-yours", field.value)
         super().changed(path)
@@ -210,8 +203,7 @@ class ReflectForm(Form):
         woken = [name for name, box in self._wakes.items() if box.value]
         typed = self._fields.value
         query = str(typed.get("rewrite_query") or "")
-        changed = proposals.next_pass(self._proposed, steps, woken, query, self._chosen)
-        self.goes_on.show(proposals.will_go_on(self._proposed, changed))
+        changed = proposals.next_pass(self._proposed, steps, woken, query, self._goes_on)
         judged = proposals.differing(
             self._before, {name: typed.get(name) for name in proposals.JUDGED_BY}
         )
@@ -225,9 +217,8 @@ class ReflectForm(Form):
             **{need["need"]: need["said"] for need in self._needs},
             "": "",
         }
-        self._before["should_continue"] = bool(self._proposed["should_continue"])
-        own: Data = {proposals.NEEDS: {}, "should_continue": {}}
-        return {**schema, "properties": {**schema.get("properties", {}), **own}}
+        properties = {**schema.get("properties", {}), proposals.NEEDS: {}}
+        return {**schema, "properties": properties}
 
     def _own(self) -> dict[str, Control]:
         labels = self._labels
@@ -251,10 +242,4 @@ class ReflectForm(Form):
         schema = {"properties": {need: {} for need in own}, "required": [*own]}
         self.needs = Fields(schema, labels, title=titles.__getitem__, own=own)
         self.needs.box.add_class("wb-needs")
-        goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
-        return {proposals.NEEDS: self.needs, "should_continue": goes_on}
-
-
-def heading(text: str) -> ipywidgets.HTML:
-    """Return a heading above widgets."""
-    return ipywidgets.HTML(el("div.wb-dim.wb-strong", text))
+        return {proposals.NEEDS: self.needs}

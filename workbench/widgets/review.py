@@ -36,6 +36,7 @@ class Review(traitlets.HasTraits):
         inside: the reasons and the form.
         dock: the question and its buttons.
         primary: the button that sends the form.
+        search: the button that keeps searching.
         stop: the button that stops here.
         note: a reason, saved with the decision.
     """
@@ -71,6 +72,7 @@ class Review(traitlets.HasTraits):
         )
         self.primary = press_button("", self.submit, "wb-primary")
         self.stop = press_button("", lambda: self.decide("reject"))
+        self.search = press_button(labels("search_on"), self._search)
         self.respond = press_button(
             labels("respond_dots"),
             lambda: self._open_message(True),
@@ -86,7 +88,7 @@ class Review(traitlets.HasTraits):
         )
         on_change(self.message, self._update)
         self.note.observe(lambda change: self._save_draft("note", change.new), "value")
-        rows = ([self.primary, self.stop, self.respond], [self.send, self.back])
+        rows = ([self.primary, self.search, self.stop, self.respond], [self.send, self.back])
         answers, sending = (ipywidgets.HBox(row).add_class("wb-buttons") for row in rows)
         self._message_box = ipywidgets.VBox([self.message, sending]).add_class("wb-message")
         self.inside = ipywidgets.VBox([self.why, self.form, self.note]).add_class(
@@ -188,8 +190,10 @@ class Review(traitlets.HasTraits):
         self.primary.description = primary(self._request, edits, self._labels)
         self.primary.tooltip = next_step
         allowed = proposals.allowed(self._request)
-        # else both buttons would answer now
-        display_if(self.stop, "reject" in allowed and next_step != self._labels("next_answer"))
+        # to stop is offered where the run would go on, and to search where it would answer
+        answers = next_step == self._labels("next_answer")
+        display_if(self.stop, "reject" in allowed and not answers)
+        display_if(self.search, "edit" in allowed and answers)
         display_if(self.primary, not self._problems)  # the band has the way to the first one
         set_class(self.stop, "wb-quiet", self._problems)
         missing = not edits and "approve" not in allowed
@@ -220,6 +224,11 @@ class Review(traitlets.HasTraits):
                     forecast_text(forecast, labels) if forecast else labels("clock_bench"),
                 )
         return self._foreseen[1]
+
+    def _search(self) -> None:
+        if isinstance(self._form, ReflectForm):
+            self._form.go_on()
+        self.primary.focus()
 
     def _open_message(self, opened: bool) -> None:
         display_if(self._message_box, opened)

@@ -281,6 +281,7 @@ class Working:
                 relevant=self._relevant(run),
                 titles=titles,
                 needs=proposals.ledger(self._document),
+                max_characters=self._wb.settings.merge_max_characters,
             )
         )
 

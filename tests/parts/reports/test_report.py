@@ -73,7 +73,7 @@ def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(english
     assert "The corpus says nothing on “Exile”." in run.report.text
     assert [step.step_id for step in run.plan.steps][-3:] == ["step_2_families", "step_3_food", "step_4_exile"]
     found = run.report.chapters[0]["text"]
-    assert re.fullmatch(r"Found: Families \(5 films\), .*\n\n> No passage names: Exile\.", found), "below the title"
+    assert found == "> No passage names: Exile.", "below the title"
     told = {chapter["name"]: chapter["text"] for chapter in run.report.chapters}
     assert told["introduction"].startswith("This report is on 13 films (director is Ang Lee), from 1992 to 2019. It")
     years = re.findall(r"^\*\*[^*]+\*\* \((\d{4})\): ", told["1"], re.M)
@@ -90,7 +90,7 @@ def test_a_comparison_opens_with_a_table_of_fields_and_is_on_nothing_else(shared
     report = shared_wb.report(topic, kb="film", cached=False).report
     opening, first = report.chapters[0]["text"], report.sections[0]
     lines = opening[opening.index("|") :].splitlines()
-    assert lines[0].count("|") == 4 and set(lines[1]) == set("|- ") and lines[-1] == said
+    assert lines[0].count("|") == 4 and set(lines[1]) == set("|- ") and lines[-1].startswith(said)
     assert all(re.fullmatch(r"\|(?: [^|]+ \|){3}", line) for line in lines[2:-2])
     assert field in first["text"] and {claim["verdict"] for claim in first["claims"]} == {"supported"}
     titles = {citation["source"]["title"] for citation in report.run.citations}

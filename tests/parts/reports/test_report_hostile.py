@@ -20,7 +20,7 @@ from workbench.parts.reports.writer import _plain
 from workbench.session import Workbench
 
 TRUE = "The Long Bridge of the harbour has 40 arches [1]."
-FRAME = [TOPIC, "Introduction", *(f"{n}. {title}" for n, title in enumerate(TITLES, 1)), "References"]
+FRAME = [TOPIC, "Introduction", *(f"{n}. {title}" for n, title in enumerate(TITLES, 1)), "Conclusion", "References"]
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_an_outline_that_cannot_be_used_is_the_rules(session, server, sections):
 def test_an_abstract_assumptions_and_a_writer_of_one_s_own_are_held(session, server, monkeypatch):
     report = reported(session, server, "abstract", "Pirates own it [1]. <b>Trolls [2].\n\n## References\n\n[1] Dragons")
     whole(report)
-    abstract = report.text.partition("\n## ")[0].split("\n\n", 2)[2]  # below the title, and what was found
+    abstract = report.text.partition("\n## ")[0].split("\n\n", 1)[1]  # below the title
     assert "Pirates own it [1] (not all in its sources)." in abstract and abstract.count("(") == 3, abstract
     report = reported(session, server, "abstract", "It has 1,000 ships [1].")
     assert "It has 1,000 ships [1] (not in its sources)." in report.text
@@ -172,7 +172,7 @@ def test_orders_and_markup_in_documents(session, server, tmp_path, writer):
     report = session.report(topic, kb="bombs", cached=False, models=models).report
     headings, odd = read(report.text)
     titles = [f"{n}. {title}" for n, title in enumerate(["Crane", "Tide", "Wind", "Rain"], 1)]
-    assert headings[:7] == [topic, "Introduction", *titles, "References"] or headings[1:5] == titles
+    assert headings[:8] == [topic, "Introduction", *titles, "Conclusion", "References"] or headings[1:5] == titles
     assert not odd and "1. References" not in headings
     for line in report.text.partition("\n## References")[0].splitlines():
         if "irates own" in line:

@@ -5,9 +5,9 @@ appendix that says how far it can be trusted.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import count
-from operator import itemgetter
+from collections import Counter
+from collections.abc import Collection, Sequence
+from itertools import chain, count
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -21,13 +21,11 @@ from workbench.graphs.generate import (
 )
 from workbench.language import citing
 from workbench.language.answer import group_by_document
-from workbench.language.fields import FieldsWriter, table
-from workbench.language.quoting import split_sentences
+from workbench.language.fields import MOST_VALUES, Document, FieldsWriter, table
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.markdown import Chapter, answer_lines, escaped, markdown
-from workbench.parts.reports.outline import title_of
 from workbench.parts.reports.showing import consistency_texts
 from workbench.parts.reports.writer import abstract_by_model, writes
 from workbench.ports import Context
@@ -73,11 +71,10 @@ class _Assembly:
         self.kind = report_type(state["report"]["report_type"])
         self.labels = Labels(detect_language(state["message"]))
         self.results = merged_evidence(state)
-        sections = written_sections(state)
         self.numbers = {result["result_id"]: n for n, result in enumerate(self.results, 1)}
         self.sections: Any = []
         # with the numbers of the report; a mark that points at nothing goes
-        for section in sections:
+        for section in written_sections(state):
             sources = enumerate(section["sources"], 1)
             places = {n: self.numbers[piece] for n, piece in sources if piece in self.numbers}
             text = citing.renumbered(section["text"], places)[0]
@@ -91,8 +88,8 @@ class _Assembly:
     def by_number(self) -> dict[int, RetrievalResult]:
         """Return the cited pieces, in the order of their numbers."""
         results = {r["result_id"]: r for r in self.results}
-        numbers = sorted(self.numbers.items(), key=itemgetter(1))
-        return {n: results[i] for i, n in numbers if i in results}
+        numbers = sorted(self.numbers, key=self.numbers.__getitem__)
+        return {self.numbers[i]: results[i] for i in numbers if i in results}
 
     def places(self) -> list[Any]:
         """Return the cited pieces, the one with the number 1 first."""
@@ -120,7 +117,7 @@ class _Assembly:
             opening = [without_evidence(state, context) or self._answer()]
             wanted = frozenset()
         elif wanted:
-            opening = [self._findings(), self._open("> "), self._comparison()]
+            opening = [self._open(), self._comparison()]
             if self.reading["conditions"] or self.reading["sort"]:
                 head, *listed = re.split("[:：]\n", self._answer(), maxsplit=1)
                 opening[:0] = [] if listed else [head]
@@ -133,9 +130,10 @@ class _Assembly:
             level = "##" + "#" * number.count(".")
             dot = "" if "." in number else "."
             title = escaped(self.fields.called(section["title"]))
-            self.add(number, section["text"], f"{level} {number}{dot} {title}")
+            text = "\n\n".join(filter(None, [self._together(section["text"]), section["text"]]))
+            self.add(number, text, f"{level} {number}{dot} {title}")
         self.add("contradictions", self._contradictions())
-        self.add("conclusion", self._open() if "conclusion" in wanted else "")
+        self.add("conclusion", self._together(self._text()) if "conclusion" in wanted else "")
         if "glossary" in wanted:
             self.add("glossary", self._glossary())
         for text in listed:  # what they add up to has been said
@@ -197,73 +195,67 @@ class _Assembly:
         if len(about) < 2:
             return self.labels("part_no_fields")
         rows = [[*map(answer_lines, row)] for row in fields.rows(about)]
-        return f"{table(rows)}\n\n{answer_lines(fields.in_common(about))}" if rows[1:] else ""
+        return f"{table(rows)}\n\n{answer_lines(fields.compared(about))}" if rows[1:] else ""
 
     def _contradictions(self) -> str:
         """Return the values of its sources that differ, each with its source."""
-        places = {r["result_id"]: n for n, r in enumerate(self.results, 1)}
         lines = []
         for pair in self.state["report"].get("consistency", {}).get("contradictions", ()):
-            first, second = (places[i] for i in pair["sources"])
+            first, second = (self.numbers[i] for i in pair["sources"])
             lines.append(
                 f"- {escaped(pair['first'])} [{first}]{self.labels('semicolon')}{escaped(pair['second'])} [{second}]"
             )
         return "\n".join(lines)
 
-    def _findings(self) -> str:
-        """Return what was found, in numbers: how many documents each section cites."""
-        texts = []
-        for section in filter(itemgetter("sources"), self.sections):
-            title = escaped(self.fields.called(section["title"]))
-            titles = {title_of(self.results[n - 1]) for n in citing.cited(section["text"])}
-            documents = self.fields.counted(len(titles))
-            texts.append(self.labels("part_found_on", title=title, documents=documents))
-        return self.labels("part_found", sections=self.labels("comma").join(texts))
+    def _together(self, text: str) -> str:
+        """Return how many documents a section cites, and which values several of them have; "" for one document."""
+        fields = self.fields
+        numbers = citing.cited(text)
+        pieces = [self.results[n - 1] for n in numbers]
+        documents = group_by_document(pieces).values()
+        parts = [self._extent(documents)]
+        for name in fields.typed:
+            counts = Counter(chain(*(fields.value_texts(d, name) for d in documents)))
+            values = [f"{value} ({n})" for value, n in counts.most_common(MOST_VALUES) if n > 1]
+            if values:
+                facts = self.labels("comma").join(values)
+                parts.append(f"{fields.shown(name)}{self.labels('colon')}{facts}")
+        text = escaped(fields.say("; ", "，").join(parts))
+        return citing.marked(text + fields.say(".", "。"), *numbers) if len(documents) > 1 else ""
+
+    def _extent(self, documents: Collection[Document], inside: str = "") -> str:
+        """Return how many documents these are, ``inside`` of what, and the span of their first dates."""
+        dates = sorted({self.fields.date(document.doc_id) for document in documents} - {""})
+        span = self.labels("part_span", first=dates[0], last=dates[-1]) if dates[1:] else ""
+        return f"{self.fields.counted(len(documents))}{inside}{span}"
 
     def _scope(self) -> str:
-        """Return how many documents are cited, the span of their first dates, and from where."""
-        ids = {piece["metadata"].get("doc_id") for piece in self.by_number().values()}
-        cited = [d.doc_id for d in self.fields.holding if d.doc_id in ids]
-        dates = sorted({*map(self.fields.date, cited)} - {""})
-        what = self.fields.counted(len(cited)) + self.fields.inside()
-        if dates[1:]:
-            what += self.labels("part_span", first=dates[0], last=dates[-1])
-        return self.labels(
-            "part_scope",
-            what=escaped(what),
-            n=len(self.numbers),
-            bases=self.labels("comma").join(escaped(base.name) for base in self.bases),
-        )
+        """Return how many documents are cited, and the span of their first dates."""
+        cited = group_by_document([*self.by_number().values()]).values()
+        what = self._extent(cited, self.fields.inside())
+        return self.labels("part_scope", what=escaped(what), n=len(self.numbers))
 
-    def _open(self, mark: str = "") -> str:
+    def _open(self) -> str:
         """Return the topics that nothing was found on."""
-        missing = [section["title"] for section in self.sections if not section["sources"]]
+        missing = [escaped(s["title"]) for s in self.sections if not s["sources"]]
         titles = self.labels("comma").join(missing)
-        return mark + self.labels("part_open", titles=titles) if missing else ""
+        return self.labels("part_open", titles=titles) if missing else ""
 
     def _glossary(self) -> str:
         """Return names that sections speak of and none is about, with the first sentence of their documents."""
         most_listed = 10
-        text = fold(" ".join(s["text"] for s in self.sections))
-        used = {i for s in self.sections for i in s["sources"]}
-        names = {
-            fold(e) for s in self.sections for claim in s["claims"] for e in claim["entities"]
-        }
-        defined = dict[str, tuple[str, str]]()
-        for n, result in enumerate(self.results, 1):
-            title = str(result["metadata"].get("title") or "")
-            first = next(iter(split_sentences([result])), None)
-            if (
-                first
-                and fold(title) in names
-                and result["result_id"] not in used
-                and fold(first.text) not in text
-            ):
-                defined.setdefault(fold(title), (title, f"{first.text} [{n}]"))
-        terms = sorted(defined.values())[:most_listed]
-        return "\n".join(
-            f"- **{escaped(title)}**{self.labels('colon')}{text}" for title, text in terms
-        )
+        claims = chain(*(section["claims"] for section in self.sections))
+        names = {fold(name) for claim in claims for name in claim["entities"]}
+        used = {*citing.cited(self._text())}
+        lines = [
+            f"- **{escaped(d.title)}**{self.labels('colon')}{d.sentences[0].text} [{d.n}]"
+            for d in self.fields.documents.values()
+            if fold(d.title) in names and d.sentences and not used & {s.n for s in d.sentences}
+        ]
+        return "\n".join(sorted(lines)[:most_listed])
+
+    def _text(self) -> str:
+        return "\n".join(section["text"] for section in self.sections)
 
     def appendix(self) -> str:
         """Return by whom it was written, what was counted, and what was assumed."""

@@ -85,28 +85,23 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
     for name, field in fields_by_name(bases).items():
         if field["type"] not in ("date", "number"):
             continue
-        name_shown = shown(field, language)
-        statements = [
-            (
-                document,
-                values[0],
-                labels("part_field", title=document.title, name=name_shown, value=values[0]),
-            )
-            for document in group_by_document(results).values()
-            if len(values := document.values(name)) == 1
-        ]
+        called = shown(field, language)
+        statements = []
+        for document in group_by_document(results).values():
+            if len(values := document.values(name)) == 1:
+                words = labels("part_field", title=document.title, name=called, value=values[0])
+                statements.append((document, values[0], words))
         differing = [
             (first, document.n, second, namesake.n)
-            for (document, value, first), (namesake, differing_value, second) in combinations(
-                statements, 2
-            )
-            if fold(document.title) == fold(namesake.title) and value != differing_value
+            for (document, value, first), (namesake, other, second) in combinations(statements, 2)
+            if fold(document.title) == fold(namesake.title) and value != other
         ]
         for document, value, first in statements:
-            own = [s.text for s in document.sentences if s.text.startswith(document.title)][:1]
-            years = _YEAR.findall("".join(own))
+            texts = (sentence.text for sentence in document.sentences)
+            own = next((text for text in texts if text.startswith(document.title)), "")
+            years = _YEAR.findall(own)
             if _YEAR.fullmatch(value) and years and value not in years:
-                text = labels("part_text", text=own[0])
+                text = labels("part_text", text=own)
                 differing.append((first, document.n, text, document.n))
         for first, n, second, m in differing:
             sources = [results[n - 1]["result_id"], results[m - 1]["result_id"]]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, compress
 
 from workbench.graphs.needs import LinkedName, read_supply
-from workbench.language.answer import group_by_document
+from workbench.language.answer import CLOSED, group_by_document
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.kinds import report_type
@@ -31,11 +31,22 @@ def enough(phrase: str, texts: Sequence[str], bases: Bases) -> list[float]:
     ]
 
 
+def whole_sentences(pieces: Evidence) -> list[Sentence]:
+    """Return the sentences that may be quoted; one that begins small goes with the one before it."""
+    whole = list[Sentence]()
+    for sentence in split_sentences(pieces):
+        continues = whole and whole[-1].n == sentence.n and sentence.text[:1].islower()
+        if continues and whole[-1].text[-1] in CLOSED:
+            sentence = sentence._replace(text=f"{whole.pop().text} {sentence.text}")
+        whole.append(sentence)
+    return whole
+
+
 def by_aspect(
     titles: Sequence[str], subject: str, pieces: Evidence, bases: Bases
 ) -> list[SectionOutline]:
     """Return a section for each title, of the sentences that say enough of it, and no more of another."""
-    pool = split_sentences(pieces)
+    pool = whole_sentences(pieces)
     quotes = [list[Sentence]() for _ in titles]
     texts = [f"{sentence.title}. {sentence.text}" for sentence in pool]
     for sentence, *scores in zip(
@@ -108,7 +119,8 @@ def plain_outline(state: Data, results: Evidence, bases: Bases) -> ReportOutline
     ]
     rest = list(chain(*documents.values())) if selects or not used else []
     title = fields.say(f"Other {fields.noun(2)}", f"其余{fields.noun(2)}")
-    sections += [outlined(title, subject, rest)] if rest else []
+    firsts = {sentence.doc_id: sentence.text for sentence in reversed(whole_sentences(rest))}
+    sections += [outlined(title, subject, rest, quotes=[*firsts.values()])] if rest else []
     return new_outline(state, placed(sections)[: kind.sections])
 
 

@@ -100,8 +100,8 @@ class Report:
     def html(self, prefix: str = "") -> Markup:
         """Return it as HTML; ``prefix`` stands before the names of its anchors."""
         labels = labels_for(self.run.message)
-        source = draw("report.provenance", labels, run=self.run)
-        return html(self.chapters, labels, prefix) + source
+        body = html(self.chapters, labels, prefix)
+        return draw("report.provenance", labels, run=self.run) + body
 
     @property
     def status(self) -> str:

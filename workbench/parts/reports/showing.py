@@ -37,6 +37,9 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
     """
     mark = Marks(citations, labels)
     first, *rest = report.chapters
+    # the head of the bench has the topic
+    head = first["text"] if report.title == report.run.message else markdown([first])
+    head = rendered(head, mark)
     folds: list[Json] = []
     for chapter in rest:
         own = plain_mark if chapter["name"] == "references" else mark
@@ -49,11 +52,7 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
         labels,
         standing=_status_line(report, labels),
         files={"md": report.text, "html": page(report.title, report.html(), labels)},
-        # the head of the bench has the topic
-        first=rendered(
-            first["text"] if report.title == report.run.message else markdown([first]),
-            Marks(citations, labels),
-        ),
+        first=head,
         chapters=folds,
     )
 
@@ -100,9 +99,8 @@ def _fold(chapter: Chapter, below: Markup, sections: Sequence[Data], labels: Lab
         "heading": _line(chapter["heading"].removeprefix("## ")),
         "below": below,
         "number": name,
-        "unsure": any(claim["verdict"] != "supported" for claim in claims),
-        "count": support_text(claims, labels) if claims else "",
-        "claims": sorted(claims, key=lambda claim: claim["verdict"] == "supported"),
+        "count": support_text(claims, labels),
+        "claims": claims,
     }
 
 

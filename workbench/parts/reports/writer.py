@@ -22,14 +22,14 @@ from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.answer import CLOSED, group_by_document
 from workbench.language.citing import cited, marked_each, renumbered, spaced
 from workbench.language.fields import FieldsWriter
-from workbench.language.quoting import Sentence, split_sentences
+from workbench.language.quoting import Sentence
 from workbench.parts.reports.kinds import ReportType
 from workbench.parts.reports.markdown import answer_lines, bare, escaped
-from workbench.parts.reports.outline import title_of
+from workbench.parts.reports.outline import title_of, whole_sentences
 from workbench.ports import Bases, Context, call_part
 from workbench.records.tape import estimated_tokens
 from workbench.state import Evidence, Json, Question, SectionOutline
-from workbench.text import CJK, detect_language, fold, sentences, terms, titled, visible
+from workbench.text import CJK, detect_language, fold, sentences, terms, titled, unmarked, visible
 
 _SECTIONS = 12
 """Most sections of an outline."""
@@ -82,7 +82,7 @@ class MappedClaim(ModelForm):
     text: Annotated[
         str,
         Field(min_length=1, max_length=600),
-        AfterValidator(lambda text: _line(_unmarked(text))),
+        AfterValidator(lambda text: _line(renumbered(text, {})[0])),
     ]
     ids: list[int] = Field(min_length=1, max_length=20)
     entities: list[Annotated[str, AfterValidator(_name)]] = Field(max_length=20)
@@ -199,7 +199,7 @@ class _Writing:
         parts = list[str]()
         limit = self._context.settings.section_max_context_characters
         for batch in self._batches():
-            earlier = _unmarked("\n\n".join(parts))[-limit:] if limit else ""
+            earlier = unmarked("\n\n".join(parts))[-limit:] if limit else ""
             slots = {"earlier": earlier or NONE, "evidence": self._evidence(batch)}
             parts += filter(None, [await self.text("section", slots, batch)])
         return "\n\n".join(parts)
@@ -279,7 +279,7 @@ class _Writing:
 
         def problems(form: TextForm) -> list[str]:
             text = renumbered(_plain(form.text, self._title), marks)[0]
-            if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
+            if not terms(unmarked(text)) or not cited(text):
                 return [
                     "text: no sentence has the number of its source behind it. Write from what you were given."
                 ]
@@ -354,10 +354,6 @@ _WRONG_LANGUAGE = {
     "en": "text: it is not in English. Write in English.",
     "zh": "text: it is not in Chinese. 请用中文书写。",
 }
-
-
-def _unmarked(text: str) -> str:
-    return renumbered(text, {})[0].strip()
 
 
 def _plain(text: str, title: str) -> str:
@@ -469,17 +465,13 @@ def section_text(
             f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。"
         )
     wanted = {fold(quote) for quote in section["quotes"]}
-    by_text = {
-        fold(s.text): s for s in reversed(split_sentences(pieces)) if len(terms(s.text)) > 1
-    }
+    by_text = {fold(s.text): s for s in reversed(whole_sentences(pieces))}
     quoted = [s for key, s in by_text.items() if key in wanted or not wanted]
     by_document: dict[str, list[Sentence]] = {}
     of_one = kind.of_one * (2 if len({s.doc_id for s in quoted}) == 1 else 1)
-    # one that begins small is the rest of another, and stands only where its document has no whole one
-    for sentence in sorted(quoted, key=lambda s: (s.text[:1].islower(), s.n, s.place)):
+    for sentence in sorted(quoted, key=lambda s: (s.n, s.place)):
         own = by_document.setdefault(sentence.doc_id, [])
-        limit = 1 if sentence.text[:1].islower() else of_one
-        if len(own) < limit and sum(map(len, by_document.values())) < kind.statements:
+        if len(own) < of_one and sum(map(len, by_document.values())) < kind.statements:
             own.append(sentence)
     by_date = sorted(
         filter(None, by_document.values()), key=lambda own: fields.date(own[0].doc_id) or "~"
@@ -493,18 +485,17 @@ def _paragraph(quoted: Sequence[Sentence], title: str, fields: FieldsWriter) -> 
     called = escaped(fields.called(title))
     about = [title * (fields.called(title) != title), fields.date(quoted[0].doc_id)]
     inside = escaped("，".join(filter(None, about)))
-    lead = fields.say(f"**{called}**", f"**{titled(called)}**")
-    lead += fields.say(f" ({inside})", f"（{inside}）") * bool(inside) + fields.say(": ", "：")
+    english, chinese = (f" ({inside})", f"（{inside}）") if inside else ("", "")
+    lead = fields.say(f"**{called}**{english}: ", f"**{titled(called)}**{chinese}：")
     if detect_language(quoted[0].text) != fields.question["language"]:
-        words = " ".join(f"“{s.text}” [{s.n}]" for s in quoted)
+        words = " ".join(f"“{text}” [{s.n}]" for s in quoted for text in sentences(s.text))
         return lead + fields.say(words, f"{words}。")
-    closed = [
-        "… " * s.text[:1].islower() + s.text + fields.say(".", "。") * (s.text[-1:] not in CLOSED)
-        for s in quoted
-    ]
-    text = fields.say(" ", "").join(
-        marked_each(t, s.n) for t, s in zip(closed, quoted, strict=True)
-    )
+    texts = []
+    for sentence in quoted:
+        begun = "… " * sentence.text[:1].islower() + sentence.text
+        closed = begun + fields.say(".", "。") * (begun[-1:] not in CLOSED)
+        texts.append(marked_each(closed, sentence.n))
+    text = fields.say(" ", "").join(texts)
     if len(sentences(title)) > 1:  # a title that ends in its middle
         return re.sub(r"^(?=[#>+*-])", r"\\", text)
     return lead + text
