@@ -53,6 +53,8 @@ def test_a_run_beside_itself_and_its_replay_shows_nothing(wb: Workbench) -> None
         assert all(row["same"] for row in [*found.steps, *found.decisions])
         assert "No difference" in str(found)
         assert run.answer.split(" [")[0][2:40] in str(found), "an answer is shown whole"
+        found.caveats.append({"what": "tools", "name": "", "values": [["discover"], []]})  # that no step has used
+        assert "No difference" in str(found) and "discover" in str(found)
 
 
 def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
