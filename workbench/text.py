@@ -411,21 +411,29 @@ _UNFINISHED = re.compile(
     r"[(（《][^()（）《》\n]{0,80}[.!?。！？；]$|(?:\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Vol|Prof|Gen|Col|Sgt|Capt|Lt|Rev|Bros|Inc|Ltd|Co|Corp|Fig|Eq|Sec|approx|etc|i\.e|e\.g|U\.S|U\.K)|\b[A-Z])\.$"
 )
 
+_BEGINS = re.compile(r"(?:^|[.!?]\s+)([A-Za-z])")
+
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text, Chinese and English; initials and titles in brackets are kept whole.
 
     >>> sentences("It stars John C. Reilly. It is good (Tora! Tora! Tora!)! 《茶馆》很好。真的？")
     ['It stars John C. Reilly.', 'It is good (Tora! Tora! Tora!)!', '《茶馆》很好。', '真的？']
-    >>> sentences("It runs from 10 p.m. to 6 a.m. Then it stops.")
-    ['It runs from 10 p.m. to 6 a.m.', 'Then it stops.']
+    >>> sentences("It runs from 10 p.m. to 6 a.m. Then it stops."), sentences("Is Yahoo! open? Yes.")
+    (['It runs from 10 p.m. to 6 a.m.', 'Then it stops.'], ['Is Yahoo! open?', 'Yes.'])
     """
     # A sentence that continues after an abbreviation or in brackets ends here, which keeps the
     # time linear.
     long = 2_000
     parts = []
     begun = ""
-    ends = r"(?<=[.!?]['\"”’)])\s+|(?<=[.!?])\s+(?!(?<=[ap]\.m\.\s)[a-z\d])|(?<=[。！？；])|\n+"
+    # who begins sentences with capitals begins none without: "the ? operator", "Yahoo! was"
+    capitals = [letter.isupper() for letter in _BEGINS.findall(text)]
+    goes_on = "(?![a-z])" if 2 * sum(capitals) >= len(capitals) else ""
+    ends = (
+        rf"(?<=[.!?]['\"”’)])\s+{goes_on}|(?<=[.!?])\s+(?!(?<=[ap]\.m\.\s)[a-z\d]){goes_on}"
+        r"|(?<=[。！？；])|\n+"
+    )
     for piece in re.split(ends, text):
         begun = f"{begun} {piece}".strip() if begun else piece.strip()
         if begun and (len(begun) > long or not _UNFINISHED.search(begun[-82:])):

@@ -116,6 +116,7 @@ def judge(
         empty_list
         or (chooses and question["not_applied"])
         or (unknown and question["fields"])
+        or any(name in missing for name in unknown)
         or all(quote.is_field for quote in chosen.quotes)
     )
     says = chosen.sure and not unsaid and _says_kind(question, chosen.quotes)
@@ -204,7 +205,8 @@ def group_by_document(results: Evidence) -> dict[str, Document]:
 
 
 def _writings(name: NameRead) -> set[str]:
-    return {fold(bare(name["surface"])), fold(name["name"])}
+    writings = {fold(bare(name["surface"])), fold(name["name"])}
+    return writings | {writing.removesuffix("s") for writing in writings}  # "PDFs"
 
 
 def is_about(name: NameRead, results: Evidence) -> bool:

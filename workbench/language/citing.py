@@ -103,7 +103,7 @@ def marked(text: str, *numbers: int) -> str:
     if not marks:
         return text
     stop = re.search(r"[.!?。！？；]$", text)
-    return f"{text[: stop.start()]} {marks}{stop.group()}" if stop else f"{text} {marks}"
+    return f"{text[: stop.start()].rstrip()} {marks}{stop.group()}" if stop else f"{text} {marks}"
 
 
 def marked_each(text: str, number: int) -> str:

@@ -161,7 +161,7 @@ def _is_continued(line: str, after: str) -> bool:
     """Check whether a sentence continues in the next line, however wide this one is."""
     if CJK.match(after) and after.rstrip()[-1:] in "。！？；":
         return bool(CJK.match(line.rstrip()[-1:])) and "：" not in after
-    return _width(line) >= _NARROW and after[:1].islower()
+    return _width(line) >= _NARROW and (after[:1].islower() or line.rstrip()[-1:] in ",，、")
 
 
 def _width(line: str) -> int:

@@ -22,6 +22,7 @@ from typing import Any
 from workbench.knowledge.reading import blocks
 from workbench.knowledge.reading.files import LONGEST, Unreadable, must_be_short, read_text
 from workbench.state import Json
+from workbench.text import fold
 
 PATIENCE_S = 120.0
 """Seconds that reading one document may take."""
@@ -153,12 +154,16 @@ def _html(path: Path) -> Json:
     name = page.title.get_text().strip() if page.title else ""
     for tag in page.select(_LEFT_OUT):
         tag.decompose()
-    text = str(_extracted(str(page).encode(), "text/html")["text"])
+    body = page.main or page  # around it a site says the same on each page
+    for broken in body.find_all(string=re.compile(r"\n")):
+        if not broken.find_parent("pre"):  # anywhere else a break of the line is a space
+            broken.replace_with(re.sub(r"\s+", " ", broken))
+    text = str(_extracted(str(body).encode(), "text/html")["text"])
     # the words of a link and of an emphasis are the text, not their marks
     text = re.sub(r"!?\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
     text = re.sub(r"(\*\*|`)(?=\S)([^*`\n]+?)\1", r"\2", text)
     return {
-        "title": heading_of(text) or name,
+        "title": _page_title(text, name),
         "author": metas.get("author") or metas.get("citation_author"),
         "date": metas.get("date") or metas.get("dc.date") or metas.get("citation_date"),
         "keywords": [
@@ -166,6 +171,13 @@ def _html(path: Path) -> Json:
         ],
         "text": text,
     }
+
+
+def _page_title(text: str, name: str) -> str:
+    """Return the heading with which the name of a page begins, "Tea" of "Tea - The Teahouse"; else the first one."""
+    headings = [block.text for block in blocks.blocks(text) if block.kind == "heading"]
+    named = (heading for heading in headings if heading and fold(name).startswith(fold(heading)))
+    return next(named, heading_of(text) or name)
 
 
 def _notebook(path: Path) -> Json:
