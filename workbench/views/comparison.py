@@ -12,7 +12,6 @@ from workbench.state import Data
 from workbench.views.blocks import (
     INSET,
     Block,
-    Column,
     Lines,
     Paragraph,
     Table,
@@ -195,7 +194,7 @@ def _figures(document: Data, labels: Labels) -> Block:
         values = [cost[name] or 0 for cost in costs]
         saved = [cost[_SAVED[name]] or 0 for cost in costs] if name in _SAVED else []
         if any(saved):
-            values = [sum(pair) for pair in zip(values, saved, strict=True)]
+            values = [*map(sum, zip(values, saved, strict=True))]
             lines.append((name, labels("metric_whole", what=title), values))
             lines.append((_SAVED[name], labels("metric_saved", what=title), saved))
         else:
@@ -214,17 +213,19 @@ def _figures(document: Data, labels: Labels) -> Block:
             values = [1000 * value for value in values]
         cells = [write(value) if value else "0" for value in values]
         if len(values) == 2:
-            change = values[1] - values[0]
+            digits = None if name.endswith("_s") else 2
+            before, after = (round(value, digits) for value in values)
+            change = after - before  # of what is shown
             sign = "+" if change > 0 else "−"
             cells.append(sign + write(abs(change)) if change else "=")
         about = name == "tokens" and any(cost["about"] for cost in costs)
         rows.append((title + (labels("beside_about") if about else ""), *cells))
-    heads = [Column(letter, "number") for letter in LETTERS[: len(costs)]]
+    heads = [*LETTERS[: len(costs)]]
     if len(costs) == 2:
-        heads.append(Column("B − A", "number"))
+        heads += ["B − A"]
     return clipped(
         labels("cost"),
-        [*columns(labels, "beside_figure"), *heads],
+        columns(labels, "beside_figure", *(f"{head}:number" for head in heads)),
         rows,
         notes=[labels("not_waiting")],
     )

@@ -23,9 +23,8 @@ from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change
 
 def letters(wb: Any, run_ids: Iterable[str]) -> dict[str, str]:
     """Return the letter of each of two to four runs that are compared, the oldest first; of others none."""
-    runs = [wb.run(run_id) for run_id in run_ids if run_id in wb.runs]
-    runs.sort(key=lambda run: run.row["created_at"])
-    ids = [run.run_id for run in runs]
+    present = (run_id for run_id in run_ids if run_id in wb.runs)
+    ids = sorted(present, key=lambda run_id: wb.run(run_id).row["created_at"])
     return dict(zip(ids, LETTERS, strict=False)) if 1 < len(ids) <= len(LETTERS) else {}
 
 
@@ -76,9 +75,10 @@ class RunTable(Panel):
             self._open_id = open_id
             self._marked = [open_id] if open_id else []
         runs = self._wb.runs
-        words = {True: "feedback_good", False: "feedback_bad"}
-        verdicts = self._wb.feedback().on_answers()
-        self._rated = {row["run_id"]: words[row["good"]] for row in verdicts}
+        self._rated = {
+            row["run_id"]: "feedback_good" if row["good"] else "feedback_bad"
+            for row in self._wb.feedback().on_answers()
+        }
         lines = runs.lines(_EVERY)
         self._offer(lines)
         chosen = {name: box.value for name, box in self.filters.items() if box.value}
@@ -140,6 +140,7 @@ class RunTable(Panel):
             costs=costs,
             rated=self._rated,
             narrowed=self._narrows(),
+            hidden=len({*self._marked} - {*place}),
             marked=self._marked,
             compared=compared,
             partner=partner,
@@ -182,10 +183,8 @@ class RunTable(Panel):
         elif kind == "page" and what in ("1", "-1"):
             self._page = max(0, self._page + int(what))
         elif kind == "mark":
-            if event.key in self._marked:
-                self._marked.remove(event.key)
-            else:
-                self._marked.append(event.key)
+            marked = self._marked
+            (marked.remove if event.key in marked else marked.append)(event.key)
         elif kind in ("tags", "note"):
             tags = [tag.strip() for tag in what.split(",") if tag.strip()]
             about = {kind: tags if kind == "tags" else what}
