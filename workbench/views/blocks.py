@@ -118,18 +118,20 @@ def split_tables(text: str) -> Iterator[tuple[bool, list[str]]]:
 def shared_values(cells: Sequence[str]) -> str:
     """Return whether the columns of a row have the ``same`` values, ``partly``, or ``other`` ones; citations aside.
 
-    Lists are open, so that those without a common value have ``none``, rather than other ones.
+    Lists are open, so that those without a common value have ``none``, rather than other ones. Nothing is said of
+    values that are missing, and of those that a cut may hide.
 
     >>> shared_values(["genre", "Drama and War [1]", "War, Drama [2]"]), shared_values(["year", "1821", "1822"])
     ('same', 'other')
-    >>> shared_values(["guests", "Ann and Bo", "Cy"])
-    'none'
+    >>> shared_values(["guests", "Ann and Bo", "Cy"]), shared_values(["guests", "Ann, Bo …", "Cy"])
+    ('none', '')
     """
     joints = r", and |, | and |[、，和]"
-    columns = [frozenset(re.split(joints, unmarked(cell))) for cell in cells[1:]]
-    if len(columns) < 2 or not all(map(any, columns)):
+    texts = [unmarked(cell) for cell in cells[1:]]
+    columns = {frozenset(re.split(joints, text)) for text in texts}
+    if len(texts) < 2 or any(text[-1:] in "–…" for text in texts):
         return ""
-    if len({*columns}) == 1:
+    if len(columns) == 1:
         return "same"
     if frozenset.intersection(*columns):
         return "partly"

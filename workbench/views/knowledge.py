@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import atan2, degrees
 from typing import Any
 
@@ -37,10 +37,10 @@ class Around:
         words: type of a relation or of a document -> language -> words for it, the one to show first.
     """
 
-    entities: dict[str, Entity] = field(default_factory=dict)
-    relations: tuple[Relation, ...] = ()
-    seeds: tuple[str, ...] = ()
-    words: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
+    entities: dict[str, Entity]
+    relations: tuple[Relation, ...]
+    seeds: tuple[str, ...]
+    words: Mapping[str, Mapping[str, list[str]]]
 
     def rows(self) -> list[Json]:
         """Return one row per relation, with the names of both ends and its sentence."""

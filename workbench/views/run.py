@@ -137,7 +137,7 @@ def evidence(
     relevant: Mapping[str, bool] = {},
     titles: Mapping[str, str] = {},
     needs: Sequence[Data] = (),
-    max_characters: int,
+    max_characters: int = 10_000,
 ) -> Picture:
     """Return the list of distinct pieces, best first; its front-end sorts, searches and marks words.
 
