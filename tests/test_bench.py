@@ -450,7 +450,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     told = details(stopped, asked.run_id)
     second = told["first_change"].strip("-| ")[:60] if told["answer_changed"] else "= same answer"
     assert "forked from" not in fork and Markup.escape(second) in fork, "no answer is shown twice"
-    name = "Fork at decision 1 · reflect: answered now"
+    name = "answered now (decision 1 · reflect)"
     page = shared_wb.bench(stopped)
     head, page.view = text(page.head), "compare"
     waits = asked.fork(at="0-reflect")
@@ -461,7 +461,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         text(page.futures.compared),
     )
     assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
-    assert "Fork at decision 1 · reflect: to be decided again" in text(shared_wb.inbox().list)
+    assert "to be decided again (decision 1 · reflect)" in text(shared_wb.inbox().list)
     shared_wb.runs.remove(waits.run_id)
     assert "Compare: mark one more" in text(runs.table)
     runs.table.press("mark", stopped.run_id)
