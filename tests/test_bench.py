@@ -454,12 +454,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     page = shared_wb.bench(stopped)
     head, page.view = text(page.head), "compare"
     waits = asked.fork(at="0-reflect")
-    boxes = (
-        fork,
-        shared_wb.runs.lines(text=stopped.run_id)._repr_html_(),
-        head,
-        text(page.futures.compared),
-    )
+    boxes = (fork, shared_wb.runs.lines(text=stopped.run_id)._repr_html_(), head, text(page.futures.compared))
     assert [name in box for box in boxes] == [True] * 4 and str(shared_wb.compare(asked, stopped)).count(name) == 1
     assert "to be decided again (decision 1 · reflect)" in text(shared_wb.inbox().list)
     shared_wb.runs.remove(waits.run_id)

@@ -444,7 +444,8 @@ class ReportOutline(TypedDict):
 class Claim(TypedDict):
     """A statement of a section, held against what it cites.
 
-    ``claim_id`` is the hash of its section and its number there; ``evidence_ids`` are of pieces; ``entities`` names.
+    ``claim_id`` is the hash of its section and its number there; ``evidence_ids`` are of pieces; ``entities`` names;
+    ``supporting_ids`` (of pieces) and ``judge`` as in ``Supported``, which reports before had not.
     """
 
     claim_id: str
@@ -454,6 +455,8 @@ class Claim(TypedDict):
     entities: list[str]
     verdict: Literal["supported", "partly", "unsupported", "unjudged", "uncited"]
     why: str
+    supporting_ids: NotRequired[list[str]]
+    judge: NotRequired[str]
 
 
 class SectionContent(TypedDict):

@@ -411,7 +411,7 @@ _UNFINISHED = re.compile(
     r"[(（《][^()（）《》\n]{0,80}[.!?。！？；]$|(?:\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Vol|Prof|Gen|Col|Sgt|Capt|Lt|Rev|Bros|Inc|Ltd|Co|Corp|Fig|Eq|Sec|approx|etc|i\.e|e\.g|U\.S|U\.K)|\b[A-Z])\.$"
 )
 
-_BEGINS = re.compile(r"(?:^|[.!?]\s+)([A-Za-z])")
+_BEGINS = re.compile(r"(?:^|[.!?]\s+|“)([A-Za-z])")
 
 
 def sentences(text: str) -> list[str]:

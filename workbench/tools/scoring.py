@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from workbench.language.words import value_texts
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
 from workbench.state import Data
 from workbench.text import CJK, content_terms, fold, fold_word, stem, terms
@@ -345,8 +346,7 @@ def field_values(fields: Data) -> list[str]:
     >>> field_values({"year": 1993, "authors": ["Lao She"]})
     ['1993', 'Lao She']
     """
-    values = [v if isinstance(v, list) else [v] for v in fields.values()]
-    return [str(item) for group in values for item in group]
+    return [text for value in fields.values() for text in value_texts(value)]
 
 
 def shares(hits: Sequence[tuple[str, float]]) -> dict[str, float]:

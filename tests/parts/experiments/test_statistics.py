@@ -11,12 +11,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from tests.parts.experiments.test_experiments import opened
 from workbench.parts.experiments import statistics
-from workbench.parts.experiments.statistics import (
-    detectable,
-    differences,
-    error_of_look,
-    live_differences,
-)
+from workbench.parts.experiments.statistics import detectable, differences, error_of_look, live_differences
 from workbench.session import Workbench
 from workbench.settings import model_name
 

@@ -82,6 +82,15 @@ def test_what_no_source_says_is_marked_and_breaks_nothing(session, server, case)
     assert report.consistency["precision"] < 1 or report.consistency["uncited"]
 
 
+def test_the_run_says_who_judged_a_statement_and_which_piece_bears_it_out(session, server):
+    judged = {"sentences": [{"sentence": 1, "verdict": "partly"}]}
+    by_prompt = {"section": Reply([json.dumps({"text": TRUE})]), "checker": Reply([json.dumps(judged)])}
+    server.respond = lambda request: by_prompt.get(prompt_of(request)) or writes(request)
+    run = session.report(TOPIC, kb="harbour", cached=False, models={"checker": "openai:second"})
+    assert [(one["cited"], one["by"]) for one in run.state["support"]] == [([1], [1]), ([2], []), ([3], []), ([4], [])]
+    assert {one["judge"] for one in run.state["support"]} == {"openai:second"}
+
+
 BITS = [
     *("# ", "## x", "- ", "> ", "1. ", "```", "~~~", "    ", "\t", "\n", "\n\n", "===", "---", "|a|b|", "\n|-|-|\n"),
     *("[1]", "[2](", "[1]: http://e.x", "[x](http://a.b)", "![p](http://e.x/p.png)", "<http://e.x>", "(javascript:a)"),

@@ -244,9 +244,7 @@ def test_what_fails_tells_no_secret_and_no_traceback(folder, caplog) -> None:
 
 
 @pytest.mark.parametrize(
-    "token",
-    [" ", "short-token", "a " * 15, "\u200b" * 20, "\u3000" * 20, "密" * 20, "a" * 16 + "\x00"],
-    ids=repr,
+    "token", [" ", "short-token", "a " * 15, "\u200b" * 20, "\u3000" * 20, "密" * 20, "a" * 16 + "\x00"], ids=repr
 )
 def test_a_token_that_keeps_nobody_out_is_refused(folder, token) -> None:
     refused = pytest.raises(SettingsError, match=r"WORKBENCH_HTTP_TOKEN has .* at least 16")

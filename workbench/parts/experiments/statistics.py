@@ -188,8 +188,7 @@ def _difference(
         return Difference(
             0, math.nan, math.nan, math.nan, 1.0, "not decided: no question was finished by both"
         )
-    sums = apart[:, 0]
-    sizes = apart[:, 1]
+    sums, sizes = apart.T
     mean = 100 * float(sums.sum() / sizes.sum())
     low, high = interval(sums, sizes, level)
     if p <= error:

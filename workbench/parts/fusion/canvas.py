@@ -220,7 +220,7 @@ def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: se
             continue
         called = title
         if node["type"] == "group":
-            text = ": ".join([title, *filter(None, [", ".join(members[node_id][:listed])])])
+            text = ": ".join(filter(None, [title, ", ".join(members[node_id][:listed])]))
         groups = [texts[i][0] for i in reversed(board.around(node_id)) if texts[i][0]]
         position = {key: node[key] for key in _PLACE}
         structure = {"id": clean(node_id), "position": position, "links": links[node_id]}

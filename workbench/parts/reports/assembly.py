@@ -276,19 +276,19 @@ class _Assembly:
 
     def support(self) -> list[Supported]:
         """Return each statement as those of an answer are kept."""
-        claims = [claim for section in self.sections for claim in section["claims"]]
-        cited = [
-            [self.numbers[i] for i in claim["evidence_ids"] if i in self.numbers]
-            for claim in claims
-        ]
+
+        def marks(ids: Sequence[str]) -> list[int]:
+            return [self.numbers[i] for i in ids if i in self.numbers]
+
         return [
             Supported(
                 sentence=claim["text"],
                 verdict=claim["verdict"],
-                cited=marks,
-                by=marks if claim["verdict"] in ("supported", "partly") else [],
+                cited=marks(claim["evidence_ids"]),
+                by=marks(claim.get("supporting_ids", claim["evidence_ids"])),
                 why=claim["why"],
-                judge="",
+                judge=claim.get("judge", ""),
             )
-            for claim, marks in zip(claims, cited, strict=True)
+            for section in self.sections
+            for claim in section["claims"]
         ]

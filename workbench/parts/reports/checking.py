@@ -86,11 +86,12 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
         if field["type"] not in ("date", "number"):
             continue
         called = shown(field, language)
-        statements = []
-        for document in group_by_document(results).values():
-            if len(values := document.values(name)) == 1:
-                words = labels("part_field", title=document.title, name=called, value=values[0])
-                statements.append((document, values[0], words))
+        statements = [
+            (d, value, labels("part_field", title=d.title, name=called, value=value))
+            for d in group_by_document(results).values()
+            for value in d.values(name)
+            if len(d.values(name)) == 1
+        ]
         differing = [
             (first, document.n, second, namesake.n)
             for (document, value, first), (namesake, other, second) in combinations(statements, 2)
@@ -131,19 +132,23 @@ async def checked(
         return content
     support = await supported(context, content["text"], pieces, question)
     bases = context.bases(kb_prefixes)
+
+    def ids(marks: Sequence[int]) -> list[str]:
+        return [pieces[n - 1]["result_id"] for n in marks if n <= len(pieces)]
+
     claims = [
         Claim(
             claim_id=f"{content['fingerprint']}/{number}",
             section_id=content["section_id"],
             text=without_marks(statement["sentence"]),
-            evidence_ids=[
-                pieces[n - 1]["result_id"] for n in statement["cited"] if n <= len(pieces)
-            ],
+            evidence_ids=ids(statement["cited"]),
             entities=sorted(
                 {m["surface"] for base in bases for m in base.link(statement["sentence"])}
             ),
             verdict=statement["verdict"],
             why=statement["why"],
+            supporting_ids=ids(statement["by"]),
+            judge=statement["judge"],
         )
         for number, statement in enumerate(support, 1)
     ]
@@ -179,22 +184,21 @@ def _measures(sections: Sequence[SectionContent]) -> Json:
         ``unsupported_claims``; ``score``, 0 to 1: their harmonic mean times the share of sections with a text.
     """
     claims = [claim for section in sections for claim in section["claims"]]
+    verdicts = [claim["verdict"] for claim in claims]
     counts = {
-        v: sum(c["verdict"] == v for c in claims)
+        v: verdicts.count(v)
         for v in ("supported", "partly", "unsupported", "unjudged", "uncited")
     }
     backed = counts["supported"] + counts["partly"]
     cited = len(claims) - counts["uncited"]
     # the harmonic mean of precision and recall
-    both = 2 * backed / (cited + len(claims)) if claims else 0.0
-    covered = (
-        sum(bool(section["sources"]) for section in sections) / len(sections) if sections else 0.0
-    )
+    both = 2 * backed / (cited + len(claims) or 1)
+    covered = sum(bool(section["sources"]) for section in sections) / (len(sections) or 1)
     return {
         "statements": len(claims),
         **counts,
-        "precision": round(backed / cited, 3) if cited else 0.0,
-        "recall": round(backed / len(claims), 3) if claims else 0.0,
+        "precision": round(backed / (cited or 1), 3),
+        "recall": round(backed / (len(claims) or 1), 3),
         "score": round(both * covered, 4),
         "unsupported_claims": [
             c["claim_id"] for c in claims if c["verdict"] in ("unsupported", "uncited")
@@ -270,7 +274,7 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
     return Validation(
         keywords=list(by_keyword),
         covered=covered,
-        missing=[keyword for keyword, present in by_keyword.items() if not present],
+        missing=[keyword for keyword in by_keyword if keyword not in covered],
         coverage=share,
         passed=bool(text.strip()) and share >= pass_share and has_names,
     )
@@ -302,8 +306,7 @@ def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolL
 def _result_text(result: Json) -> str:
     """Return the title, the text and the typed fields of a result."""
     metadata = result.get("metadata", {})
-    fields = metadata.get("fields") or {}
-    values = field_values({name: value for name, value in fields.items() if value is not None})
+    values = field_values(metadata.get("fields") or {})
     return " ".join(
         [f"{metadata.get('title') or ''}.", str(result.get("evidence") or ""), *values]
     )
