@@ -283,7 +283,8 @@ def quoted(quotes: Sequence[Sentence], fields: FieldsWriter) -> str:
     lines = []
     quotes = in_reading_order(quotes)
     for place, quote in enumerate(quotes):
-        text = quote.text if quote.text[-1:] in CLOSED else quote.text + fields.say(".", "。")
+        text = quote.below_heading(fields.question["text"])
+        text = text if text[-1:] in CLOSED else text + fields.say(".", "。")
         follows = any(later.doc_id == quote.doc_id for later in quotes[place + 1 :])
         # the title is no sentence of the quotation: it may end in a mark itself
         text, mark, stop = marked_each(text, quote.n).rpartition(f" [{quote.n}]")
@@ -311,7 +312,7 @@ def _says_kind(question: Question, quotes: Sequence[Sentence]) -> bool:
     kind = question["answer_type"]
     if kind not in ("date", "number"):
         return True
-    texts = [quote.text.lower() for quote in quotes]
+    texts = [quote.below_heading(question["text"]).lower() for quote in quotes]
     dates = [[span[:2] for span in read_dates(text)] for text in texts]
     if kind == "date" and any(dates):
         return True

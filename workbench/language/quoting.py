@@ -68,6 +68,14 @@ class Sentence(NamedTuple):
     score: float
     is_field: bool = False
 
+    def below_heading(self, question: str) -> str:
+        """Return the text, behind its heading where only that says a word of the question: "0.6 (May 2022): Fixed." """
+        heading = self.heading.rstrip(":：")
+        added = {*word_stems(heading)} - {*word_stems(f"{self.title} {self.text}")}
+        if heading[-1:] in "?？" or added.isdisjoint(word_stems(question)):
+            return self.text
+        return f"{heading}{'：' if CJK.search(heading) else ': '}{self.text}"
+
 
 class Quotes(NamedTuple):
     """The chosen sentences, the best first, and the probability that they answer."""

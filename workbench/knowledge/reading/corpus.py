@@ -349,8 +349,7 @@ def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
         yield from _rows(partial(tables.sheet, sheet, _UNTYPED), path)
     if sheets:
         return
-    title = str(record.pop("title", "")).strip()[:200] or path.stem
-    yield 1, _document({"id": doc_id, "title": title, **record}, path)
+    yield 1, _named({"id": doc_id, **record}, path)
 
 
 Records = Iterator[tuple[int, Any]]
@@ -508,23 +507,27 @@ def _rows(read: Callable[[], Records], path: Path) -> Read:
 def _prose(path: Path, doc_id: str, suffix: str) -> Read:
     text = read_text(path)
     record = Json()
-    # every folder may have one of these
-    name = path.parent.name if path.stem.lower() in ("readme", "index") else path.stem
     if suffix == ".rst":
         text = _as_markdown(text)
         # a heading behind a paragraph is a section's
-        if text.lstrip().startswith("#"):
-            record["title"] = documents.heading_of(text)
+        record["title"] = documents.heading_of(text) if text.startswith("# ") else ""
     elif suffix != ".txt":
         try:
             text, record = _front_matter(text)
         except Unreadable as error:
             yield 1, str(error)
         text = unlinked(text)
-        record.setdefault("title", documents.heading_of(text) or name)
-    if name.casefold() != str(record.get("title", name)).casefold():
+        record.setdefault("title", documents.heading_of(text))
+    yield 1, _named({"id": doc_id, **record, "text": text}, path)
+
+
+def _named(record: Json, path: Path) -> Document:
+    """Return the document of a file, titled by its name where it has no title: by its folder's where that says more."""
+    name = path.parent.name if path.stem.lower() in ("readme", "index") else path.stem
+    title = str(record.get("title") or name).strip()
+    if title.casefold() != name.casefold():
         record["aliases"] = [*_strings(record.get("aliases"), "aliases"), name]
-    yield 1, _document({"id": doc_id, "title": name, **record, "text": text}, path)
+    return _document({**record, "title": title}, path)
 
 
 def unlinked(text: str) -> str:
@@ -541,22 +544,37 @@ def unlinked(text: str) -> str:
 def _as_markdown(text: str) -> str:
     r"""Return reStructuredText with its headings as in Markdown, without the names of its directives and roles.
 
-    >>> _as_markdown("Kiln\n====\n\n.. note:: Hot.\n\nSee :ref:`the lamp <lamp>`.\n\nUse\n---\n")
-    '# Kiln\n\nHot.\n\nSee the lamp.\n\n## Use\n'
+    Pictures, comments and the targets of links are left out.
+
+    >>> _as_markdown("====\n Kiln\n====\n\n.. note:: Hot.\n\nSee :ref:`the lamp <lamp>`::\n\n  x\n\nUse\n---\n.. No.\n")
+    '# Kiln\n\nHot.\n\nSee the lamp:\n\n  x\n\n## Use'
     """
     levels = dict[str, int]()
 
     def heading(match: re.Match[str]) -> str:
-        return f"{'#' * levels.setdefault(match[2], len(levels) + 1)} {match[1]}"
+        mark = match[1] or match[4]
+        over = bool(match[1])  # a line over it makes another level
+        return (
+            f"{'#' * levels.setdefault(f'{mark}{over}', len(levels) + 1)} {match[2] or match[3]}"
+        )
 
+    mark = r"([=~^\"'*+#`:._-])"
     text = re.sub(
-        r"(?m)^[ \t]*\.\. (?:\|.+?\| +)?(?:image|figure)::.*(?:\n[ \t]+\S.*)*", "", text
+        rf"(?m)^{mark}\1{{2,}}[ \t]*\n[ \t]*(\S.*?)[ \t]*\n\1{{3,}}[ \t]*$|^(\S.*)\n{mark}\4{{2,}}[ \t]*$",
+        heading,
+        text,
     )
-    text = re.sub(r"(?m)^\.\. _.*$", "", text)
+    pictures = re.findall(r"(?m)^\.\. \|([^|\n]+)\| image::", text)
+    text = re.sub(r"(?m)^[ \t]*\.\. (?:\|.+?\| +)?image::.*(?:\n[ \t]+\S.*)*", "", text)
+    for name in pictures:
+        text = text.replace(f"|{name}|", "")
+    # the options of a directive, its body stays
     text = re.sub(r"(?m)^[ \t]*\.\. [\w:-]+::[ \t]*(.*)(?:\n[ \t]+:[\w-]+:.*)*", r"\1", text)
-    text = re.sub(r"(?m)^(\S.*)\n([=~^\"'*+#`:._-])\2{2,}[ \t]*$", heading, text)
-    text = re.sub(r"(?m)^[ \t]*:[\w-]+:[ \t]*$|^([=~*#-])\1{3,}\n(?=# )", "", text)
-    return re.sub(r"(?::[\w:+.-]+:)?(``?)~?([^`<\n]+?)(?:\s*<[^<>`]*>)?\1_?", r"\2", text)
+    text = re.sub(r"(?m)^[ \t]*\.\. (?!\[\w+\] |\|).*(?:\n+[ \t]+\S.*)*", "", text)
+    text = re.sub(r"(?m)^[ \t]*:(?:[\w-]+)?:[ \t]*$", "", text)
+    text = re.sub(r"(?m):{2}[ \t]*$", ":", text)
+    text = re.sub(r"(?::[\w:+.-]+:)?(``?)~?([^`<\n]+?)(?:\s*<[^<>`]*>)?\1_{0,2}", r"\2", text)
+    return text.strip()
 
 
 def _front_matter(text: str) -> tuple[str, Json]:
