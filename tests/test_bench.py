@@ -288,7 +288,7 @@ def test_the_family_of_a_run_is_a_tree_that_says_what_was_changed(shared_wb: Wor
         "“The Wedding Banquet”: Top k: 50 → 3" in told[edited][0] and 'aria-level="2"' in tree.split(edited.run_id)[0]
     )
     assert "Passes, at most: 3 → 1" in told[once][0] and "you are here" in told[once][0]
-    assert "1 · reflect: answered now · “enough &lt;b&gt;”" in told[stopped][0].replace("<b>", "&lt;b&gt;")
+    assert "nswered now · “enough &lt;b&gt;” (decision 1 · reflect)" in told[stopped][0].replace("<b>", "&lt;b&gt;")
     assert "evidence: 1 struck out" in told[marked][0] and "Minimum evidence, pieces: 2" in told[marked][0]
     assert "<b>”" not in tree and not {edited.run_id, once.run_id} & {*comparison.split()}, "the tree names them"
     page.futures.compared.press("choose", stopped.run_id)
