@@ -222,6 +222,12 @@ class MissingExtra(WorkbenchError, ImportError):
         )
 
 
+def first_fault(error: Any) -> str:
+    """Return the first thing that pydantic finds wrong: where, and what."""
+    fault = error.errors()[0]
+    return ": ".join(filter(None, [".".join(map(str, fault["loc"])), fault["msg"]]))
+
+
 @contextmanager
 def refusing(what: str = "", known: Iterable[str] = ()) -> Iterator[None]:
     """Raise what pydantic finds wrong with a value as a ``RunError`` that names the place, the value and the known."""

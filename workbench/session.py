@@ -260,10 +260,11 @@ class Workbench(Extended):
         names = {role: name for role, name in by_role if name}
         for role, name in names.items():
             if name not in self._chats:
-                from workbench.models.chat import model_secrets, open_chat_model
+                from workbench.models.chat import open_chat_model
+                from workbench.models.wire import keys_in
 
                 self._chats[name] = open_chat_model(settings, role)
-                keep_secret(*model_secrets(self._chats[name]))
+                keep_secret(*keys_in(self._chats[name]))
         return {role: self._chats[name] for role, name in names.items()}
 
     def _planner_for(self, settings: Settings) -> Planner:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from workbench.errors import CapsuleError, PlanError
+from workbench.errors import CapsuleError, PlanError, first_fault
 from workbench.models.wire import secrets
 from workbench.plans import Plan
 from workbench.records.store import RunStore, new_run_id
@@ -248,8 +248,7 @@ def read(
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        fault = error.errors()[0]
-        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        return first_fault(error)
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 

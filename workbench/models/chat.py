@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from codecs import getincrementaldecoder
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from workbench import settings as given
-from workbench.errors import ModelError, SettingsError
+from workbench.errors import ModelError, SettingsError, first_fault
 from workbench.models.thinking import Thinking, split
 from workbench.models.wire import (
     KEYLESS,
@@ -29,6 +30,7 @@ from workbench.models.wire import (
     address,
     async_client,
     explain,
+    keys_in,
     patiently,
     read_key,
     refused_parameter,
@@ -93,10 +95,8 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
     )
     kind = _model_class()
     effort = options.pop("effort", None)
-    fields = {option: value for option, value in options.items() if option in kind.model_fields}
-    extra = {
-        option: value for option, value in options.items() if option not in kind.model_fields
-    }
+    own = [option for option in options if option in kind.model_fields]
+    fields = {option: options.pop(option) for option in own}
     given_by_settings = {
         "model": own_name,
         "base_url": settings.chat_base_url or None,
@@ -109,7 +109,7 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
         "stream_chunk_timeout": None,  # chat_timeout_s is the time between two parts already
         "http_async_client": client,
         "reasoning_effort": effort,
-        "extra_body": extra or None,
+        "extra_body": options or None,
     }
     with _option_errors(setting, name):
         return kind(**{**given_by_settings, **fields})
@@ -120,14 +120,8 @@ def _option_errors(setting: str, name: str) -> Iterator[None]:
     """Raise what a model's class says of its options as a fault of the setting."""
     try:
         yield
-    except (ValidationError, TypeError, ValueError) as error:
-        fault = (
-            error.errors()[0]
-            if isinstance(error, ValidationError)
-            else {"loc": (), "msg": str(error)}
-        )
-        where = ".".join(map(str, fault["loc"]))
-        message = f"{where}: {fault['msg']}" if where else str(fault["msg"])
+    except (TypeError, ValueError) as error:
+        message = first_fault(error) if isinstance(error, ValidationError) else error
         raise SettingsError(
             f"WORKBENCH_{setting.upper()}: {name} cannot be opened: {message}"
         ) from None
@@ -211,6 +205,33 @@ async def close_chat_model(model: BaseChatModel) -> None:
         await client.aclose()
 
 
+def _is_server(model: BaseChatModel) -> bool:
+    """Check whether an OpenAI-compatible server is asked."""
+    return hasattr(model, "openai_api_base")
+
+
+def _address_of(model: BaseChatModel) -> str:
+    """Return what is found out about a model under: its server and its name."""
+    return f"{_place(model)} {getattr(model, 'model_name', '')}"
+
+
+async def _answer(
+    model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits, until: float
+) -> T:
+    """Make a call: again where that helps, without a parameter that the server refuses, and until then."""
+
+    async def attempt() -> T:
+        try:
+            return await call()
+        except Exception as error:
+            if not _without(model, error):
+                raise
+            return await attempt()
+
+    async with asyncio.timeout_at(until):
+        return await patiently(attempt, limits.patience, lambda e: explained(e, model))
+
+
 async def stream_text(
     model: BaseChatModel,
     messages: Sequence[Any],
@@ -227,36 +248,31 @@ async def stream_text(
             than a limit; or the stream ended without saying that the answer is whole.
     """
     limits = limits or Limits()
-    place = f"{_place(model)} {getattr(model, 'model_name', '')}"
+    place = _address_of(model)
     thinking = thinking or Thinking()
     thinking.assume(place in _PREFILLED)
     until = asyncio.get_running_loop().time() + limits.seconds
     length = 0
     finish = ""
-    halves = Surrogates()
+    decoder = getincrementaldecoder("utf-16-le")("replace")
     stream: Any = None
 
     async def first() -> Any:
         nonlocal stream
         stream = model.astream(list(messages))
-        try:
-            return await anext(stream, None)
-        except Exception as error:
-            if not _without(model, error):
-                raise
-            return await first()
+        return await anext(stream, None)
 
     try:
-        async with asyncio.timeout_at(until):
-            chunk = await patiently(first, limits.patience, lambda e: explained(e, model))
+        chunk = await _answer(model, first, limits, until)
         async with aclosing(stream):
             while chunk is not None:
                 heard(chunk)
                 finish = chunk.response_metadata.get("finish_reason") or finish
                 thinking.note(_chunk_thought(chunk))
-                text = thinking.heard(halves.joined(str(chunk.text)))[
-                    : limits.characters - length + 1
-                ]
+                # a character may come in two halves, and NUL is in no text
+                halves = str(chunk.text).encode("utf-16-le", "surrogatepass")
+                text = thinking.heard(decoder.decode(halves).replace("\x00", ""))
+                text = text[: limits.characters - length + 1]
                 length += len(text)
                 if length > limits.characters:
                     text = text[:-1]
@@ -292,18 +308,8 @@ async def call_model(
     """
     limits = limits or Limits()
     until = asyncio.get_running_loop().time() + limits.seconds
-
-    async def attempt() -> T:
-        try:
-            return await call()
-        except Exception as error:
-            if not _without(model, error):
-                raise
-            return await attempt()
-
     try:
-        async with asyncio.timeout_at(until):
-            return await patiently(attempt, limits.patience, lambda e: explained(e, model))
+        return await _answer(model, call, limits, until)
     except ValidationError:
         raise
     except Exception as error:
@@ -321,50 +327,37 @@ async def filled_in(
     Raises:
         ModelError: the server failed, cannot be reached, or refuses; or the reply is longer than a limit.
     """
-    place = f"{_place(model)} {getattr(model, 'model_name', '')} {form.__name__}"
-
-    replying: Any = None
-    if not hasattr(model, "openai_api_base") and hasattr(type(model), "with_structured_output"):
+    limits = limits or Limits()
+    place = f"{_address_of(model)} {form.__name__}"
+    by_schema: Any = None
+    if _is_server(model):
+        # with the form itself the library checks the reply, and loses it
+        schema = strict(form.model_json_schema())
+        named = {"name": form.__name__, "schema": schema, "strict": True}
+        by_schema = model.bind(response_format={"type": "json_schema", "json_schema": named})
+    elif hasattr(type(model), "with_structured_output"):
         # LangChain has no way to ask whether a model takes a JSON schema; one that does not is asked in words
         with suppress(NotImplementedError, ValueError, TypeError):
-            replying = model.with_structured_output(form, method="json_schema", include_raw=True)
-
-    async def by_schema() -> Any:
-        # with the form itself the library checks the reply, and loses it
-        if hasattr(model, "openai_api_base"):
-            schema = {
-                "name": form.__name__,
-                "schema": strict(form.model_json_schema()),
-                "strict": True,
-            }
-            return await model.bind(
-                response_format={"type": "json_schema", "json_schema": schema}
-            ).ainvoke(messages)
-        return (await replying.ainvoke(messages))["raw"]
-
-    async def in_words() -> Any:
-        schema = json.dumps(untitled(form.model_json_schema()), ensure_ascii=False)
-        return await model.ainvoke([*messages, ("human", IN_WORDS + schema)])
+            by_schema = model.with_structured_output(form, method="json_schema", include_raw=True)
 
     async def call() -> Any:
-        if place in _WITHOUT_SCHEMA or (
-            replying is None and not hasattr(model, "openai_api_base")
-        ):
-            return await in_words()
-        try:
-            return await by_schema()
-        except Exception as error:
-            if not _takes_no_schema(error):
-                raise
-            if hasattr(model, "openai_api_base"):
-                _WITHOUT_SCHEMA.add(place)
-            return await in_words()
+        if by_schema is not None and place not in _WITHOUT_SCHEMA:
+            try:
+                reply = await by_schema.ainvoke(messages)
+                return reply["raw"] if isinstance(reply, dict) else reply
+            except Exception as error:
+                if not _takes_no_schema(error):
+                    raise
+                if _is_server(model):
+                    _WITHOUT_SCHEMA.add(place)
+        form_text = json.dumps(untitled(form.model_json_schema()), ensure_ascii=False)
+        return await model.ainvoke([*messages, ("human", IN_WORDS + form_text)])
 
     reply = await call_model(model, call, limits)
     if refusal := reply.additional_kwargs.get("refusal"):
         raise ModelError(explained(LimitReached(f"it refused: {str(refusal)[:200]}"), model))
-    if len(reply_text(reply)) > (limits or Limits()).characters:
-        raise ModelError(explained(LimitReached(_too_long(limits or Limits())), model))
+    if len(reply_text(reply)) > limits.characters:
+        raise ModelError(explained(LimitReached(_too_long(limits)), model))
     return reply
 
 
@@ -385,8 +378,7 @@ async def with_tools(
     Raises:
         ModelError: the server failed, cannot be reached, or refuses.
     """
-    place = f"{_place(model)} {getattr(model, 'model_name', '')} tools"
-    if place in _WITHOUT_SCHEMA:
+    if f"{_address_of(model)} tools" in _WITHOUT_SCHEMA:
         return None
     try:
         bound = model.bind_tools(list(tools))
@@ -397,9 +389,9 @@ async def with_tools(
         try:
             return await bound.ainvoke(list(messages))
         except Exception as error:
-            if not _takes_no_tools(error):
+            if not _refuses(error, "tool", "function call"):
                 raise
-            _WITHOUT_SCHEMA.add(place)
+            without_tools(model)
             return None
 
     reply = await call_model(model, call, limits)
@@ -408,7 +400,7 @@ async def with_tools(
 
 def without_tools(model: BaseChatModel) -> None:
     """Ask a model for forms from now on: its server takes tools, and does not pass them on."""
-    _WITHOUT_SCHEMA.add(f"{_place(model)} {getattr(model, 'model_name', '')} tools")
+    _WITHOUT_SCHEMA.add(f"{_address_of(model)} tools")
 
 
 async def probe(
@@ -419,7 +411,6 @@ async def probe(
     Raises:
         ModelError: the server failed, cannot be reached, or refuses.
     """
-    name = f"{_place(model)} {getattr(model, 'model_name', '')} {form.__name__}"
     await filled_in(
         model, [("human", "Fill in the form for the question: Who built the mill?")], form, limits
     )
@@ -427,7 +418,7 @@ async def probe(
         model, [("human", "Call the tool to find who built the mill.")], [tool], limits
     )
     return {
-        "schema": name not in _WITHOUT_SCHEMA,
+        "schema": f"{_address_of(model)} {form.__name__}" not in _WITHOUT_SCHEMA,
         "tools": bool(getattr(reply, "tool_calls", None)),
     }
 
@@ -439,19 +430,11 @@ _WITHOUT_SCHEMA: set[str] = set()
 IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
 
 
-_REFUSED = {
-    *(
-        "default",
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-        "pattern",
-        "format",
-        "uniqueItems",
-    ),
-    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-}
+_LIMITS = """
+    default minLength maxLength minItems maxItems pattern format uniqueItems
+    minimum maximum exclusiveMinimum exclusiveMaximum
+"""
+_REFUSED = frozenset(_LIMITS.split())
 """Keywords that strict servers refuse; a property of that name is a dict, and stays."""
 
 
@@ -539,18 +522,14 @@ def _without(model: BaseChatModel, error: Exception) -> bool:
 
 
 def _takes_no_schema(error: Exception) -> bool:
-    if isinstance(error, NotImplementedError):
-        return True
-    message = str(error).lower()
-    return getattr(error, "status_code", None) in (400, 404, 422, 501) and any(
-        word in message
-        for word in ("response_format", "json_schema", "schema", "grammar", "structured")
-    )
+    words = ("response_format", "schema", "grammar", "structured")
+    return isinstance(error, NotImplementedError) or _refuses(error, *words)
 
 
-def _takes_no_tools(error: Exception) -> bool:
+def _refuses(error: Exception, *words: str) -> bool:
+    """Check whether a server refuses a request in one of these words."""
     refused = getattr(error, "status_code", None) in (400, 404, 422, 501)
-    return refused and any(word in str(error).lower() for word in ("tool", "function call"))
+    return refused and any(word in str(error).lower() for word in words)
 
 
 def token_usage(message: BaseMessage) -> dict[str, int] | None:
@@ -570,42 +549,18 @@ def token_usage(message: BaseMessage) -> dict[str, int] | None:
 
 def sampling(model: Any) -> Json:
     """Return how a model samples, as far as it says; what was bound to it wins."""
-    bound = {**getattr(model, "kwargs", {})} if hasattr(model, "bound") else {}
+    bound: Json = {}
     while hasattr(model, "bound"):
-        model = model.bound
         bound = {**getattr(model, "kwargs", {}), **bound}
+        model = model.bound
     names = ("temperature", "top_p", "seed", "max_tokens", "reasoning_effort")
     values = {name: bound.get(name, getattr(model, name, None)) for name in names}
     return {name: value for name, value in values.items() if isinstance(value, (int, float, str))}
 
 
-class Surrogates:
-    """Joins a character whose two halves a server sent in two chunks, and drops invalid characters.
-
-    >>> halves = Surrogates()
-    >>> halves.joined("a\\ud83d"), halves.joined("\\ude00b\\x00"), halves.joined("\\ude00")
-    ('a', '😀b', '�')
-    """
-
-    def __init__(self) -> None:
-        self._kept = ""
-
-    def joined(self, text: str) -> str:
-        """Return the text, without a half at its end; that comes with the next."""
-        text = self._kept + text
-        self._kept = ""
-        if text and "\ud800" <= text[-1] <= "\udbff":
-            text, self._kept = text[:-1], text[-1]
-        return (
-            text.encode("utf-16-le", "surrogatepass")
-            .decode("utf-16-le", "replace")
-            .replace("\x00", "")
-        )
-
-
 def explained(error: BaseException, model: BaseChatModel) -> str:
     """``failures.explain`` for this model."""
-    return explain(error, _place(model), *model_secrets(model))
+    return explain(error, _place(model), *keys_in(model))
 
 
 def server_name(model: BaseChatModel) -> str:
@@ -614,14 +569,8 @@ def server_name(model: BaseChatModel) -> str:
 
 
 def _place(model: BaseChatModel) -> str:
-    own = type(model).__name__ if not hasattr(model, "openai_api_base") else _OPENAI
+    own = _OPENAI if _is_server(model) else type(model).__name__
     return str(getattr(model, "openai_api_base", None) or getattr(model, "base_url", None) or own)
-
-
-def model_secrets(model: BaseChatModel) -> list[str]:
-    """Return the keys that a model holds, only to keep them out of messages."""
-    values = getattr(model, "__dict__", {}).values()
-    return [str(value.get_secret_value()) for value in values if isinstance(value, SecretStr)]
 
 
 _OPENAI = "api.openai.com"
@@ -651,7 +600,7 @@ def _require_complete(model: BaseChatModel, finish: str, length: int) -> None:
         raise LimitReached(
             "the server's content filter cut the answer off. Ask otherwise, or use another model."
         )
-    if finish or not hasattr(model, "openai_api_base"):
+    if finish or not _is_server(model):
         return
     if length:
         raise LimitReached(

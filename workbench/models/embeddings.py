@@ -29,6 +29,7 @@ from workbench.models.wire import (
     Patience,
     address,
     explain,
+    keys_in,
     patiently_sync,
     read_key,
     sync_client,
@@ -307,24 +308,18 @@ class LangChainVectors:
             # `from None`: what the library raised may quote the request with its key.
             raise ModelError(self._why(error)) from None
         try:
-            return unit_rows(
-                [list(row) for row in vectors] if isinstance(vectors, list) else vectors,
-                len(sent),
-            )
+            rows = [list(row) for row in vectors] if isinstance(vectors, list) else vectors
+            return unit_rows(rows, len(sent))
         except (ValueError, TypeError) as problem:
-            at, hint = (
-                (f" at {address(self._server)}", f" {_CHECK_SETTINGS}")
-                if self._server
-                else ("", "")
-            )
+            at = f" at {address(self._server)}" if self._server else ""
+            hint = f" {_CHECK_SETTINGS}" if self._server else ""
             raise ModelError(
                 f"The embedding model {self.name!r}{at} gave {problem}.{hint}"
             ) from None
 
     def _why(self, error: BaseException) -> str:
-        attributes = getattr(self._opened(), "__dict__", {}).values()
-        keys = [value.get_secret_value() for value in attributes if isinstance(value, SecretStr)]
-        return explain(error, self._server or self.name, self._key, *keys, what="embedding")
+        keys = self._key, *keys_in(self._opened())
+        return explain(error, self._server or self.name, *keys, what="embedding")
 
 
 def _server_vectors(name: str, settings: Settings) -> LangChainVectors:

@@ -208,33 +208,32 @@ _REFUSES = re.compile(
 _PARAMETERS = ("max_completion_tokens", "stream_options", "temperature")
 
 
+def _words(error: BaseException) -> str:
+    return f"{getattr(error, 'code', '')} {error}"
+
+
 def is_spent(error: BaseException) -> bool:
     """Return whether the server says that there is nothing left to pay with: waiting does not help."""
     status = getattr(error, "status_code", None)
-    return status == 402 or (
-        status in (403, 429) and bool(_SPENT.search(f"{getattr(error, 'code', '')} {error}"))
-    )
+    return status == 402 or (status in (403, 429) and bool(_SPENT.search(_words(error))))
 
 
 def refused_parameter(error: BaseException) -> str:
     """Return the parameter of ours that the server does not take; "" where it complains of something else."""
     if getattr(error, "status_code", None) not in (400, 422):
         return ""
-    parameter = str(getattr(error, "param", None) or "")
-    text = f"{getattr(error, 'code', '')} {error}"
-    return next(
-        (name for name in _PARAMETERS if name in (parameter or text) and _REFUSES.search(text)),
-        "",
-    )
+    text = _words(error)
+    named = str(getattr(error, "param", None) or text)
+    refused = [name for name in _PARAMETERS if name in named and _REFUSES.search(text)]
+    return next(iter(refused), "")
 
 
 def _special(error: BaseException) -> str:
     """Return the fix that the words of an error tell better than its kind."""
     if is_spent(error):
         return "The quota of {api_key} is spent: waiting does not help. Pay, or use another key or model."
-    if getattr(error, "status_code", None) in (400, 413) and _TOO_LONG.search(
-        f"{getattr(error, 'code', '')} {error}"
-    ):
+    refused = getattr(error, "status_code", None) in (400, 413)
+    if refused and _TOO_LONG.search(_words(error)):
         return "The prompt is too long for it: lower WORKBENCH_MERGE_MAX_CHARACTERS."
     return ""
 
@@ -383,6 +382,12 @@ def read_key(secret: SecretStr, variable: str) -> str:
     return key
 
 
+def keys_in(model: Any) -> list[str]:
+    """Return the keys that a model holds, only to keep them out of messages."""
+    values = getattr(model, "__dict__", {}).values()
+    return [str(value.get_secret_value()) for value in values if isinstance(value, SecretStr)]
+
+
 class Meter:
     """Counts one body: ``most_s`` seconds from now on, and ``MOST_BYTES``."""
 
@@ -433,19 +438,17 @@ def _refuse_error(body: bytes) -> None:
         )
 
 
-def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> Any:
+def async_client(timeout_s: float, most_s: float, setting: str) -> Any:
     """Return an asynchronous client for the openai library, of the user: a shared one would outlive its event loop.
 
     Args:
         timeout_s: until a connection stands, and between two parts of an answer.
         most_s: for a whole answer.
         setting: the environment variable that changes ``most_s``.
-        **more: what else the client of the openai library takes.
     """
     from openai import DefaultAsyncHttpxClient
 
-    hooks = bounded(most_s, setting)
-    return DefaultAsyncHttpxClient(timeout=timeout_s, event_hooks=hooks, **more)
+    return DefaultAsyncHttpxClient(timeout=timeout_s, event_hooks=bounded(most_s, setting))
 
 
 def bounded(most_s: float, setting: str) -> dict[str, list[Any]]:
@@ -464,7 +467,7 @@ def bounded(most_s: float, setting: str) -> dict[str, list[Any]]:
     return {"response": [bound]}
 
 
-def sync_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> Any:
+def sync_client(timeout_s: float, most_s: float, setting: str) -> Any:
     """``async_client`` for threads that may block."""
     from openai import DefaultHttpxClient
 
@@ -475,4 +478,4 @@ def sync_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> A
         if _may_be_error(response):
             _refuse_error(response.read())
 
-    return DefaultHttpxClient(timeout=timeout_s, event_hooks={"response": [bound]}, **more)
+    return DefaultHttpxClient(timeout=timeout_s, event_hooks={"response": [bound]})

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from workbench.errors import ToolError
+from workbench.errors import ToolError, first_fault
 from workbench.models.wire import LimitReached, address, bounded, hidden, redact
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.settings import Settings
@@ -140,8 +140,7 @@ async def _request_facts(url: str, timeout_s: float, body: Data) -> list[Fact]:
             raise LimitReached(f"it answered with the status {response.status_code}")
         return _Facts.model_validate_json(response.content).facts
     except ValidationError as error:
-        first = error.errors()[0]
-        why = f"its answer is not as expected: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        why = f"its answer is not as expected: {first_fault(error)}"
     except TimeoutError:
         why = f"it did not answer within {timeout_s:g} s; raise {_SETTING}"
     except (httpx.HTTPError, httpx.InvalidURL, LimitReached) as error:
