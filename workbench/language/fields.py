@@ -26,7 +26,7 @@ from workbench.text import CJK, amount, fold, stems
 
 MOST_LISTED = 30
 RECOMMENDED = 8
-"""Documents in a list, and in a recommendation, at most."""
+"""Documents in a list, and in a recommendation or behind a count, at most."""
 MOST_VALUES = 4
 """Values of a field that is not asked for, and fields of a comparison, in a sentence."""
 _BRIEF = ("date", "category", "name", "number")
@@ -302,6 +302,9 @@ class FieldsWriter:
     def _facts(self, about: Sequence[Document]) -> str:
         """Write what is asked of the documents that the question names."""
         names = self.question["fields"]
+        unknown = [name["name"] for name in self.question["names"] if not name["entity_id"]]
+        titles = [fold(document.title) for document in about]
+        self.not_applied.extend(name for name in unknown if fold(name) not in titles)
         lines = list(filter(None, (self.statement(document, names) for document in about)))
         self.missing.extend(
             (d.title, name) for d in about for name in names if not d.values(name)
@@ -471,7 +474,8 @@ class FieldsWriter:
         """
         sort = self.question["sort"]
         documents = [d for d in documents if d.values(sort["field"])] if sort else documents
-        shown_here = documents[: self.question["limit"] or MOST_LISTED]
+        most = RECOMMENDED if self.question["count"] else MOST_LISTED
+        shown_here = documents[: self.question["limit"] or most]
         if not shown_here:
             return ""
         inside = self.inside()

@@ -290,6 +290,7 @@ class _Reader:
             if n["doc_id"]
             or not (
                 (not n["entity_id"] and fold(n["surface"]) in called)
+                or fold(n["surface"]) in nouns
                 or any(v.start <= n["start"] and n["end"] <= v.end for v in values)
             )
         ]

@@ -52,7 +52,7 @@ _SAYS_NOTHING = re.compile(
     r"\b(?:corpus|evidence|sources?|documents?|passages?|knowledge base|nothing)\b.{0,60}\b(?:not|no|nothing|never)\b"
     r"|\b(?:not|no|nothing)\b.{0,40}\b(?:in|from|by) the (?:corpus|evidence|sources?|documents?|passages?)"
     r"|(?:资料|資料|证据|證據|文档|文檔|来源|來源|知识库|知識庫).{0,20}(?:没有|沒有|未|无|無)|没有(?:找到|提到|说明)"
-    r"|pieces? of evidence\b|条证据",
+    r"|pieces? of evidence\b|条证据|^Not applied:|^未应用的条件",
     re.I,
 )
 
