@@ -175,7 +175,7 @@ from workbench.knowledge.indexes import store
 from workbench.session import Workbench
 
 workspace, notes, place, sign, settings = sys.argv[1:]
-going, whole = threading.Event(), store.Store._write
+going, whole = threading.Event(), store.stored
 store.WRITE = 20
 
 def files():
@@ -193,10 +193,10 @@ def watch(before):
 
 def put(*given):
     going.set()  # the store is written from here on: at the first sign of it in its files the process dies
-    whole(*given)
+    return whole(*given)
 
 threading.Thread(target=watch, args=[files()], daemon=True).start()
-store.Store._write = put
+store.stored = put
 with Workbench.open(workspace, **json.loads(settings)) as wb:
     wb.add_knowledge("notes", [notes], lambda *_: None)
 """

@@ -49,6 +49,7 @@ _SPOOL_TABLES = """
 _TEMPORARY = "the folder for what is read and not yet added (SQLITE_TMPDIR names another one)"
 COLUMNS = "doc_id, title, text, url, licence, type, fields, aliases, names, source"
 """In which an index keeps a document."""
+_MARKS = ", ".join("?" * 12)
 
 
 # --- Documents on disk ---
@@ -137,13 +138,12 @@ class Spool:
 
     def take(self, documents: Iterable[Document]) -> Iterator[int]:
         """Store documents, and yield how many there are so far after each batch."""
-        marks = ", ".join("?" * 12)
         remaining = iter(documents)
         count = 0
         while batch := list(islice(remaining, BATCH)):
             with translate_errors(_TEMPORARY):
                 self._index.connection().executemany(
-                    f"INSERT OR REPLACE INTO loaded VALUES ({marks})", map(_row, batch)
+                    f"INSERT OR REPLACE INTO loaded VALUES ({_MARKS})", map(_row, batch)
                 )
             count += len(batch)
             yield count
@@ -203,8 +203,7 @@ def insert(
     vocabulary: Vocabulary,
 ) -> None:
     """Store a document whose passages are these texts."""
-    row = _row(document)
-    connection.execute(f"INSERT INTO documents VALUES ({', '.join('?' * len(row))})", row)
+    connection.execute(f"INSERT INTO documents VALUES ({_MARKS})", _row(document))
     schema.insert(connection, document.doc_id, document.fields)
     has_title = document.title != corpus.made_title(document.text)
     titles = [*[document.title] * has_title, *document.aliases]
@@ -337,8 +336,7 @@ class Addition:
         return [
             source
             for (source,) in rows
-            if source in read
-            or (folders and source.startswith(folders) and not Path(source).exists())
+            if source in read or (source.startswith(folders) and not Path(source).exists())
         ]
 
     def _write(self) -> None:
@@ -430,12 +428,10 @@ class Addition:
         """Update the store of vectors."""
         place = stores.vector_place(self._folder, self._settings)
         if not stores.is_up_to(place, self._index):
-            self._progress("chroma", 0, 1)
-            if stores.follow(
-                place, self._index, lambda done, total: self._progress("chroma", done, total)
-            ):
+            tell = partial(self._progress, "chroma")
+            tell(0, 1)
+            if stores.follow(place, self._index, tell):
                 reason = "was damaged, and has been rebuilt from the index"
-                self._report.problems.append(
-                    {"file": str(place.folder), "line": 0, "reason": reason}
-                )
-            self._progress("chroma", 1, 1)
+                problem: Problem = {"file": str(place.folder), "line": 0, "reason": reason}
+                self._report.problems.append(problem)
+            tell(1, 1)

@@ -11,11 +11,15 @@ import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading.blocks import joined
 from workbench.plans import canonical_json
 from workbench.ports import Community, Entity
+
+if TYPE_CHECKING:
+    import networkx
 
 SENTENCES = 4
 """Of a summary."""
@@ -40,16 +44,15 @@ def write(
     that are best connected within the group.
     """
     relations = connection.execute("SELECT source, type, target FROM relations")
-    weights = _weights(relations, categories)
+    graph = _related(sorted(by_id), relations, categories)
     # groups of about ten documents in a corpus of any size, not of a tenth of the corpus
-    resolution = max(1.0, math.sqrt(len(leads) / 80))
-    groups = _louvain(sorted(by_id), weights, resolution)
+    groups = _louvain(graph, max(1.0, math.sqrt(len(leads) / 80)))
     home = {entity_id: number for number, group in enumerate(groups) for entity_id in group}
     inner: dict[str, float] = defaultdict(float)
-    for (a, b), weight in weights.items():
+    for a, b, edge in graph.edges(data=True):
         if home[a] == home[b]:
-            inner[a] += weight
-            inner[b] += weight
+            inner[a] += edge["weight"]
+            inner[b] += edge["weight"]
     communities = []
     for group in groups:
         members = sorted(group, key=lambda i: (-round(inner[i], 6), i))
@@ -79,10 +82,12 @@ def write(
         connection.executemany("INSERT INTO homes VALUES (?, ?)", homes)
 
 
-def _weights(
-    relations: Iterable[tuple[str, str, str]], categories: Collection[str]
-) -> dict[tuple[str, str], float]:
-    """Return one weight for each pair of related entities, in a fixed order."""
+def _related(
+    ids: Sequence[str], relations: Iterable[tuple[str, str, str]], categories: Collection[str]
+) -> networkx.Graph:
+    """Return the entities with one weight for each pair of related ones, in a fixed order."""
+    import networkx
+
     strength: dict[tuple[str, str], float] = {}
     for source, kind, target in relations:
         a, b = sorted((source, target))
@@ -91,46 +96,37 @@ def _weights(
             if a in categories or b in categories:
                 says = 0.1
             strength[a, b] = max(says, strength.get((a, b), 0.0))
-    degree: dict[str, int] = defaultdict(int)
-    for a, b in strength:
-        degree[a] += 1
-        degree[b] += 1
-    return {
-        (a, b): strength[a, b] / math.log(1 + max(degree[a], degree[b]))
-        for a, b in sorted(strength)
-    }
+    graph: networkx.Graph = networkx.Graph()
+    graph.add_nodes_from(ids)
+    graph.add_edges_from(sorted(strength))
+    for a, b, edge in graph.edges(data=True):
+        edge["weight"] = strength[a, b] / math.log(1 + max(graph.degree[a], graph.degree[b]))
+    return graph
 
 
-def _louvain(
-    ids: Sequence[str], weights: Mapping[tuple[str, str], float], resolution: float
-) -> list[list[str]]:
+def _louvain(related: networkx.Graph, resolution: float) -> list[list[str]]:
     """Return groups of ids. An entity with one neighbour joins its neighbour's group; Louvain groups the others.
 
     Its nodes are numbers, so that no hash seed can change the order in which Louvain meets them.
     """
     import networkx
 
-    neighbours = defaultdict(list)
-    for a, b in weights:
-        neighbours[a].append(b)
-        neighbours[b].append(a)
-    inner = [i for i in ids if len(neighbours[i]) > 1]
+    inner = [entity_id for entity_id, degree in related.degree if degree > 1]
     number = {entity_id: i for i, entity_id in enumerate(inner)}
     graph: networkx.Graph = networkx.Graph()
     graph.add_nodes_from(range(len(inner)))
-    pairs = (
-        (number[a], number[b], weight)
-        for (a, b), weight in weights.items()
+    graph.add_edges_from(
+        (number[a], number[b], edge)
+        for a, b, edge in related.edges(data=True)
         if a in number and b in number
     )
-    graph.add_weighted_edges_from(pairs)
     louvain = networkx.community.louvain_communities
     partition = louvain(graph, weight="weight", resolution=resolution, seed=7) if inner else []
     groups = [[inner[i] for i in sorted(group)] for group in partition]
     home = {entity_id: group for group in groups for entity_id in group}
-    for entity_id in ids:
+    for entity_id in related:
         if entity_id not in number:
-            neighbour = neighbours[entity_id][0] if neighbours[entity_id] else entity_id
+            neighbour = next(iter(related[entity_id]), entity_id)
             if neighbour not in home:  # a pair on its own, or an entity alone
                 groups.append([])
                 home[neighbour] = groups[-1]

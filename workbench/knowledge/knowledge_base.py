@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property, lru_cache, partial, wraps
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -149,19 +150,12 @@ class CorpusKnowledge:
     @property
     def _view(self) -> View:
         generation = getattr(self._block, "generation", 0) or self._index.generation
-        seen = self._seen
-        if seen and seen.generation == generation:
-            return seen
         with self._lock:
             if self._seen is None or self._seen.generation != generation:
                 if self._seen:
                     self._seen.close()
-                self._seen = View(
-                    self._index,
-                    self._folder,
-                    generation,
-                    vector_place(self._folder, self._settings),
-                )
+                place = vector_place(self._folder, self._settings)
+                self._seen = View(self._index, self._folder, generation, place)
             return self._seen
 
     @property
@@ -335,15 +329,13 @@ class CorpusKnowledge:
     def _where(self, conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
         tests = []
         parameters = []
-        fields = self._view.fields
         for condition in conditions:
-            field = fields.get(condition["field"])
-            test = "0"
-            values = list[Any]()
-            if field:
+            if field := self._view.fields.get(condition["field"]):
                 test, values = schema.where(condition, field, self._keys)
             elif condition["field"] == "table":
                 test, values = schema.in_table(condition, self._view.tables)
+            else:
+                test, values = "0", []
             tests.append(test)
             parameters += values
         return " AND ".join(tests) or "1", parameters
@@ -373,20 +365,15 @@ class CorpusKnowledge:
         """Return the entity of this id, name or alias, compared folded; the best connected one if several have it."""
         bearers = self._view.names.bearers([surface_key(name)])
         ids = [name, *(bearer.entity_id for own in bearers.values() for bearer in own[:1])]
-        by_id = {
-            entity["entity_id"]: entity for entity in entities(self._index, "entity_id", ids)
-        }
-        return next((by_id[entity_id] for entity_id in ids if entity_id in by_id), None)
+        matches = entities(self._index, "entity_id", ids)
+        return min(matches, key=lambda entity: ids.index(entity["entity_id"]), default=None)
 
     @_in_one_generation
     def around(self, kind: AroundKind, ids: Sequence[str] = (), limit: int = 0) -> list[Any]:
         """Return what is next to these entities, passages or documents: see ``ports.KnowledgeBase``."""
         if kind == "relations":
-            by_id = {
-                r["relation_id"]: r
-                for end in ("source", "target")
-                for r in relations(self._index, end, ids)
-            }
+            ends = [relations(self._index, end, ids) for end in ("source", "target")]
+            by_id = {relation["relation_id"]: relation for relation in chain(*ends)}
             return [by_id[relation_id] for relation_id in sorted(by_id)]
         if kind == "mentions":
             sql = "SELECT chunk_id FROM mentions WHERE entity_id IN ({})"
@@ -440,28 +427,16 @@ class CorpusKnowledge:
         """Return the texts, those of the base's passages with their titles, and a vector for each."""
         import numpy as np
 
-        digests = [vectors.vector_key("", text) for text in texts]
-        stored = {
-            digest: (
-                vectors.titled(title, json.loads(aliases), text),
-                np.frombuffer(blob, np.float32),
-            )
-            for digest, title, aliases, text, blob in sorted(
-                self._index.rows_in(_TITLED, digests)
-            )
-        }
-        missing = {
-            digest: text
-            for digest, text in zip(digests, texts, strict=True)
-            if digest not in stored
-        }
+        keys = [vectors.vector_key("", text) for text in texts]
+        stored = {}
+        for key, title, aliases, text, blob in sorted(self._index.rows_in(_TITLED, keys)):
+            titled = vectors.titled(title, json.loads(aliases), text)
+            stored[key] = titled, np.frombuffer(blob, np.float32)
+        missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in stored}
         embedded = self._model.array([simplified(text) for text in missing.values()])
-        stored |= {
-            digest: (text, row)
-            for (digest, text), row in zip(missing.items(), embedded, strict=True)
-        }
-        titled, rows = zip(*(stored[digest] for digest in digests), strict=True)
-        return list(titled), np.array(rows)
+        for (key, text), row in zip(missing.items(), embedded, strict=True):
+            stored[key] = text, row
+        return [stored[key][0] for key in keys], np.array([stored[key][1] for key in keys])
 
     def _word_vectors(self, words: Sequence[str]) -> np.ndarray:
         import numpy as np
@@ -581,8 +556,10 @@ class View:
         tables = ("documents", "passages", "entities", "relations", "communities")
         rows = self._index.rows("SELECT DISTINCT type FROM documents ORDER BY type LIMIT 50")
         nouns = {language: list(words) for language, words in self.vocabulary.documents.items()}
-        single_words = {"measure": self.vocabulary.measure, "source": self.vocabulary.enrichment}
-        nouns |= {key: [word] for key, word in single_words.items() if word}
+        if self.vocabulary.measure:
+            nouns["measure"] = [self.vocabulary.measure]
+        if self.vocabulary.enrichment:
+            nouns["source"] = [self.vocabulary.enrichment]
         return About(
             counts={
                 table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables

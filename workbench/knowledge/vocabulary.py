@@ -151,9 +151,8 @@ class Vocabulary:
 
     def synonyms(self, name: str, value: str) -> list[str]:
         """Other words for a value of a field, in either language."""
-        words = self.values.get(name, {}).get(value) or (
-            _COUNTRIES.get(value, {}) if self._of_country(name) else {}
-        )
+        nations = _COUNTRIES if self._of_country(name) else {}
+        words = self.values.get(name, {}).get(value) or nations.get(value, {})
         return [word for language in ("zh", "en") for word in words.get(language, [])]
 
     def called(self, name: str) -> dict[str, list[str]]:
@@ -162,13 +161,12 @@ class Vocabulary:
         own = re.sub("^(?:is |has |是否)(?=.)", "", own)
         names = self.fields.get(name, FieldWords()).names
         language = "zh" if CJK.search(own) else "en"
-        if not names and (common := _common("field").get(fold(own))):
-            names = {
-                **common,
-                language: [own, *(word for word in common[language] if fold(word) != fold(own))],
-            }
-        words = {language: list(names.get(language, [])) for language in LANGUAGES}
-        if not any(fold(own) == fold(word) for word in words[language]):
+        common = {} if names else _common("field").get(fold(own), {})
+        words = {name: list((names or common).get(name, [])) for name in LANGUAGES}
+        others = [word for word in words[language] if fold(word) != fold(own)]
+        if common:
+            words[language] = [own, *others]
+        elif len(others) == len(words[language]):
             words[language].append(own)
         return {language: words for language, words in words.items() if words}
 
@@ -205,7 +203,7 @@ def load(path: Path) -> Vocabulary:
         return TypeAdapter(Vocabulary).validate_python(content)
     except ValidationError as error:
         fault = error.errors()[0]
-        where = ".".join(str(part) for part in fault["loc"] if part != "[key]")
+        where = ".".join(map(str, fault["loc"])).removesuffix(".[key]")
         raise CorpusError(
             f"The vocabulary {path}: {where} is not usable: {fault['msg']}. See data/README.md for what it may hold."
         ) from None
@@ -233,14 +231,11 @@ def keep(folder: Path, path: Path) -> None:
 def beside(paths: Iterable[Path]) -> Path | None:
     """Return the vocabulary file that lies next to these files or in these folders; the first one."""
     for path in paths:
-        stem = path.name.split(".")[0]
-        files = (
-            [path / FILE]
-            if path.is_dir()
-            else [path.with_name(f"{stem}.{FILE}"), path.with_name(FILE)]
-        )
-        for file in filter(Path.is_file, files):
-            return file
+        own = f"{path.name.split('.')[0]}.{FILE}"
+        folder, names = (path, [FILE]) if path.is_dir() else (path.parent, [own, FILE])
+        for name in names:
+            if (folder / name).is_file():
+                return folder / name
     return None
 
 
@@ -302,9 +297,7 @@ def _values_by_word(words_by_value: Mapping[str, Words]) -> dict[str, str]:
     return values
 
 
-@cache
-def _country_names() -> dict[str, str]:
-    return _values_by_word(_COUNTRIES)
+_COUNTRY_BY_WORD = _values_by_word(_COUNTRIES)
 
 
 def country(word: str) -> str:
@@ -313,7 +306,7 @@ def country(word: str) -> str:
     >>> country("taiwanese"), country("台湾"), country("banana")
     ('Taiwan', 'Taiwan', '')
     """
-    return _country_names().get(fold(word), "")
+    return _COUNTRY_BY_WORD.get(fold(word), "")
 
 
 # --- Fields that say another name of a thing, and not something else about it ---
@@ -356,11 +349,8 @@ def find_translation(name: str, fields: Data) -> str | None:
     field = next(
         (n for n in fields if match and n.lower() in (match["field"], match["behind"])), None
     )
-    if (
-        field is None
-        or len(_texts(fields[field])) != len(_texts(fields[name]))
-        or not _texts(fields[name])
-    ):
+    values = _texts(fields[name])
+    if field is None or not values or len(_texts(fields[field])) != len(values):
         return None
     return field
 
@@ -386,7 +376,10 @@ def other_names_of_values(fields: Data) -> Iterator[tuple[str, str]]:
 
 
 def _texts(value: Any) -> list[str]:
-    longest = 200
-    many = value if isinstance(value, list) else [value]
-    texts = [v.strip() for v in many if isinstance(v, str)]
+    return short_texts(value if isinstance(value, list) else [value], longest=200)
+
+
+def short_texts(values: Iterable[Any], longest: int) -> list[str]:
+    """Return the texts among values that may be names: of one line, no address, no longer than that."""
+    texts = [value.strip() for value in values if isinstance(value, str)]
     return [t for t in texts if t and len(t) <= longest and "\n" not in t and "://" not in t]

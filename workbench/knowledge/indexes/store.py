@@ -161,25 +161,17 @@ class Store(AbstractContextManager["Store"]):
         with self._answering():
             wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
             stored_keys = dict(self.stored_keys())
-            rows = [(chunk_id, None) for chunk_id in sorted(stored_keys.keys() - wanted.keys())]
-            rows += [
-                (chunk_id, key)
-                for chunk_id, key in wanted.items()
-                if stored_keys.get(chunk_id) != key
-            ]
-            for start in range(0, len(rows), WRITE):
-                tell(start, len(rows))
-                self._write(index, rows[start : start + WRITE])
+            gone = sorted(stored_keys.keys() - wanted.keys())
+            for start in range(0, len(gone), WRITE):
+                self.delete(gone[start : start + WRITE])
+            new = [i for i, key in wanted.items() if stored_keys.get(i) != key]
+            for start in range(0, len(new), WRITE):
+                tell(start, len(new))
+                ids = new[start : start + WRITE]
+                keys = [wanted[i] for i in ids]
+                self.put(ids, keys, stored(index, keys))
             self._count = self.count()
             self.compact()
-
-    def _write(self, index: Index, rows: Sequence[tuple[str, str | None]]) -> None:
-        """Keep under each id the vector of its key, and nothing where it has none."""
-        if gone := [chunk_id for chunk_id, key in rows if key is None]:
-            self.delete(gone)
-        if remaining := {chunk_id: key for chunk_id, key in rows if key is not None}:
-            keys = list(remaining.values())
-            self.put(list(remaining), keys, stored(index, keys))
 
     @cleared()
     def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:

@@ -44,7 +44,7 @@ class Chroma(Store):
 
         self.place = place
         with self._answering():
-            self._client: Any = _server(place) if place.url else _files(place.folder)
+            self._client: Any = _client_of(place)
             try:
                 self._collection: Any = (
                     self._client.get_or_create_collection(
@@ -120,15 +120,13 @@ class Chroma(Store):
         from chromadb.errors import InvalidArgumentError, InvalidDimensionException
 
         try:
-            ids = self._collection.query(query_embeddings=[query], n_results=wanted, include=[])[
-                "ids"
-            ][0]
+            hits = self._collection.query(query_embeddings=[query], n_results=wanted, include=[])
         except (InvalidArgumentError, InvalidDimensionException) as error:
             raise ModelError(
                 f"The embedding model gave a vector of {len(query)} numbers ({error}): the server has another model "
                 "now. Give it the old one, or `workbench kb rebuild` the knowledge base."
             ) from None
-        return ids
+        return hits["ids"][0]
 
     def remove(self) -> None:
         """Delete the collection."""
@@ -136,24 +134,17 @@ class Chroma(Store):
             self._client.delete_collection(self._collection.name)
 
 
-def _files(folder: Path) -> Any:
+def _client_of(place: Place) -> Any:
+    """Return a client; a server is asked whether it answers, and the wait for one that hangs has a limit."""
     import chromadb
     import chromadb.config
 
-    return chromadb.PersistentClient(
-        str(folder), settings=chromadb.config.Settings(anonymized_telemetry=False)
-    )
-
-
-def _server(place: Place) -> Any:
-    """Return a client after asking the server whether it answers; the wait for one that hangs has a limit."""
-    import chromadb
-    import chromadb.config
-
+    settings = chromadb.config.Settings(anonymized_telemetry=False)
+    if not place.url:
+        return chromadb.PersistentClient(str(place.folder), settings=settings)
     parts = urlsplit(place.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("its address must be like http://localhost:8000")
-    settings = chromadb.config.Settings(anonymized_telemetry=False)
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 8000)
     client: Any = chromadb.HttpClient(parts.hostname, port, ssl=secure, settings=settings)

@@ -27,7 +27,7 @@ from workbench.knowledge.names.surfaces import (
 )
 from workbench.knowledge.reading.files import LOOKS, STRUCTURE
 from workbench.knowledge.reading.triples import NODE
-from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary, says_names
+from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary, says_names, short_texts
 from workbench.plans import canonical_json
 from workbench.ports import Entity
 from workbench.state import Data
@@ -53,6 +53,11 @@ class Source:
     passages: Sequence[NamedPassage]
 
     @property
+    def entity_id(self) -> str:
+        """Return the entity that the document is about."""
+        return f"doc:{self.doc_id}"
+
+    @property
     def first_chunk(self) -> str:
         """Return the id of its first passage; "" where it has none."""
         return self.passages[0][0] if self.passages else ""
@@ -67,12 +72,8 @@ def values(name: str, value: Any) -> list[str]:
     if isinstance(value, bool) or (isinstance(value, int | float) and name.lower() != "year"):
         return []
     many = value if isinstance(value, list) else [value]
-    texts = [str(v).strip() for v in many if isinstance(v, str | int) and not isinstance(v, bool)]
-    return list(
-        dict.fromkeys(
-            t for t in texts if t and len(t) <= LONGEST_NAME and "\n" not in t and "://" not in t
-        )
-    )
+    texts = [str(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in many]
+    return list(dict.fromkeys(short_texts(texts, LONGEST_NAME)))
 
 
 def read_year(fields: Data) -> int | None:
@@ -87,11 +88,6 @@ def read_year(fields: Data) -> int | None:
         for value in [*preferred, *(v for _, v in sorted(fields.items()) if isinstance(v, str))]
     ]
     return next((int(day[:4]) for day in dates if day), None)
-
-
-def document_entity(doc_id: str) -> str:
-    """Return the entity that a document is about."""
-    return f"doc:{doc_id}"
 
 
 Read = Callable[[], Iterable[Source]]
@@ -143,14 +139,13 @@ class GraphBuilder:
             self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
 
     def _add_document(self, source: Source) -> None:
-        doc = document_entity(source.doc_id)
+        doc = source.entity_id
         self._enter(doc, source.title, source.type, source.aliases, source.doc_id)
         for key in {key for name in [source.title, *source.aliases] for key in writings(name)}:
             self._titles[key].add(doc)
-        self.leads[source.doc_id] = (
-            next(iter(sentences(source.passages[0][1])), "") if source.passages else ""
-        )
-        if self.leads[source.doc_id][:LONGEST_NAME] == source.title:  # made of its text
+        begins = sentences(source.passages[0][1]) if source.passages else ()
+        lead = self.leads[source.doc_id] = next(iter(begins), "")
+        if lead[:LONGEST_NAME] == source.title:  # made of its text
             self._untitled.add(doc)
         self._write("mentions", ((doc, chunk_id) for chunk_id, _, _ in source.passages))
         if year := read_year(source.fields):
@@ -158,15 +153,16 @@ class GraphBuilder:
 
     def _add_fields(self, source: Source) -> None:
         """Relate a document to the values of its fields; a tail of a triple that is a head is that head."""
-        doc = document_entity(source.doc_id)
+        doc = source.entity_id
         aliases_by_key = {surface_key(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
             if says_names(name, source.fields) or (STRUCTURE in source.fields and name in LOOKS):
                 continue
             says = self._vocabulary.meaning(name)
             for text in values(name, value):
-                heads = self._titles.get(surface_key(text), ()) if source.type == NODE else ()
-                more = aliases_by_key.get(surface_key(text), [])
+                key = surface_key(text)
+                heads = self._titles.get(key, ()) if source.type == NODE else ()
+                more = aliases_by_key.get(key, [])
                 entity_id = (
                     next(iter(heads)) if len(heads) == 1 else self._entity(name, says, text, more)
                 )
@@ -192,7 +188,7 @@ class GraphBuilder:
 
     def _add_links(self, source: Source) -> None:
         """Add where the edges of a canvas lead from a node, and the group that it is in."""
-        doc = document_entity(source.doc_id)
+        doc = source.entity_id
         node = source.fields.get(STRUCTURE, {"id": "", "links": ()})
         for relation, node_id, sentence in node["links"]:
             target = f"{doc.removesuffix(node['id'])}{node_id}"
@@ -216,7 +212,7 @@ class GraphBuilder:
 
     def _add_names(self, source: Source) -> None:
         """Add the names in the texts. Titles and surnames are left to the linker, which resolves them."""
-        doc = document_entity(source.doc_id)
+        doc = source.entity_id
         for chunk_id, _, names in source.passages:
             for surface, sentence in names:
                 key = surface_key(surface)
@@ -227,11 +223,7 @@ class GraphBuilder:
 
     def _add_mentions(self, read: Read) -> None:
         """Store who has which name, and find every known name in every text."""
-        entities = [
-            entity
-            for entity_id, entity in self.entities.items()
-            if entity_id not in self._untitled
-        ]
+        entities = [e for i, e in self.entities.items() if i not in self._untitled]
         names = compiled(entities, self._degrees(), self.categories, self._years)
         bearers_by_key = {}
         for key, bearers in names.items():
@@ -250,7 +242,7 @@ class GraphBuilder:
     def _link(
         self, source: Source, names: Mapping[str, Sequence[Bearer]], matcher: Matcher
     ) -> None:
-        doc = document_entity(source.doc_id)
+        doc = source.entity_id
         for chunk_id, text, _ in source.passages:
             for sentence in sentences(text):
                 mentions = mentions_in(sentence, names, matcher, doc)

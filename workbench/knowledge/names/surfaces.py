@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from workbench.ports import Entity, Mention
@@ -261,9 +261,7 @@ class Matcher:
 
     def __init__(self, keys: Iterable[str]):
         self._keys = frozenset(keys)
-        self._beginnings = frozenset(
-            " ".join(words) for key in self._keys for words in _beginnings(key)
-        )
+        self._beginnings = frozenset(chain.from_iterable(map(_beginnings, self._keys)))
 
     def at(self, text: str, parts: Sequence[Unit], place: int) -> list[tuple[str, int]]:
         """Return ``(key, units)`` of the names that begin at a unit of the text and run on unbroken, longest first."""
@@ -294,9 +292,8 @@ class Matcher:
             at += length
 
 
-def _beginnings(key: str) -> Iterator[list[str]]:
-    words = key.split(" ")
-    return (words[:length] for length in range(1, len(words)))
+def _beginnings(key: str) -> list[str]:
+    return list(accumulate(key.split(" "), "{} {}".format))[:-1]
 
 
 class _Writing:
