@@ -181,7 +181,7 @@ def read_form(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
             messages = [
                 f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}." for e in faults
             ]
-            wrong = wrong or messages or [f"the reply: {error}."]
+            wrong = wrong or messages or [f"the reply is no JSON: {error}."]
     return None, wrong
 
 

@@ -109,6 +109,8 @@ class Around:
             middle = sum(places[hub].imag for hub in owners) / len(owners)
             for n, i in enumerate(members):
                 places[i] = complex(-1, middle + step * n)
+                if self.entities[i]["doc_id"]:  # below, where its relations pass through no other
+                    places[i] = complex(-0.5, row)
         return places
 
 

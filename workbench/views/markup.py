@@ -62,13 +62,14 @@ def _environment() -> Environment:
         finalize=_shown,
         auto_reload=False,
     )
-    functions: list[Any] = [family, milliseconds, percent, score_text, seconds_text]
-    functions += decision_name, duration_text, phase_name, reading_text, reason_text
-    for function in functions:
+    for function in (
+        *(family, milliseconds, percent, score_text, seconds_text),
+        *(decision_name, duration_text, phase_name, reading_text, reason_text),
+    ):
         result.globals[function.__name__] = function
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n"), "SIGNS": SIGNS}
     result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
-    result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts, "plainly": cut}
+    result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts}
     result.globals |= vars(result.get_template("parts").module)
     result.tests["web"] = re.compile(r"https?://\S+$").match
     return result
@@ -98,11 +99,9 @@ def safe(text: object, limit: int = MOST_CHARACTERS) -> Markup:
     """Return text as markup: escaped, hidden characters spelled out, cut where it is long.
 
     >>> str(safe("<i>")), str(safe("abcdef", limit=4))
-    ('&lt;i&gt;', 'abcd… (2 more)')
+    ('&lt;i&gt;', 'abcd… +2')
     """
-    raw = str(text)
-    shortened = f"{raw[:limit]}… ({len(raw) - limit:,} more)" if len(raw) > limit else raw
-    return Markup(escape(visible(shortened), quote=True))
+    return Markup(escape(visible(cut(str(text), limit)), quote=True))
 
 
 def cut(value: Any, limit: int = 160) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, SIGNS, Plan, PlanStep, format_condition, last_records
+from workbench.records import proposals
 from workbench.state import Data, ExecutionRecord, Json
 from workbench.text import visible
 from workbench.views.drawing import short
@@ -192,6 +193,19 @@ def words_asked(document: Data) -> dict[str, str]:
     text = question["text"]
     words = {name["name"]: name["surface"] for name in question["names"]}
     return {**words, " ".join([text, *(name for name in words if name not in text)]): text}
+
+
+def needs_as_asked(document: Data) -> list[Data]:
+    """Return the needs of a run (``proposals.ledger``), with names as the question writes them."""
+    needs = proposals.ledger(document)
+    for name, words in words_asked(document).items():
+        needs = [
+            {**need, "need": need["need"].replace(name, words)}
+            if need["kind"] in ("name", "field")
+            else need
+            for need in needs
+        ]
+    return needs
 
 
 def document_titles(document: Data) -> dict[str, str]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from workbench.records import proposals
 from workbench.records.figures import Piece, fitting, numbered_source
 from workbench.state import Data
 from workbench.text import closest, content_terms, sentences, terms
@@ -17,6 +16,7 @@ from workbench.views.blocks import shared_values, split_row, split_tables
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
+from workbench.views.plan import needs_as_asked
 from workbench.views.review import need_verdict, needs_text, support_text
 
 VIEWS = ("work", "runs", "compare", "knowledge")
@@ -76,7 +76,7 @@ def answer(
 ) -> Picture:
     """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
     marks = Marks(document["citations"], labels)
-    needs = proposals.ledger(document)
+    needs = needs_as_asked(document)
     blocks = [
         (is_table, [_claim(document, line, is_table, marks) for line in lines])
         for is_table, lines in split_tables(document["answer"] or draft)
@@ -136,6 +136,7 @@ def evidence(
     marks: str = "",
     relevant: Mapping[str, bool] = {},
     titles: Mapping[str, str] = {},
+    called: Mapping[str, str] = {},
     needs: Sequence[Data] = (),
     max_characters: int = 10_000,
 ) -> Picture:
@@ -153,6 +154,7 @@ def evidence(
         marks: the status of a run whose chosen piece can be pinned or struck out; empty where it cannot.
         relevant: what the person said of pieces, by key.
         titles: of the steps, by id.
+        called: the words for fields, by name.
         needs: of the answer; a piece shows those that it meets best.
         max_characters: of the context; before there is one, those that fit are shown.
     """
@@ -178,6 +180,7 @@ def evidence(
             marks=marks,
             said=relevant.get(piece["key"]),
             titles=titles,
+            called=called,
         )
     return Picture(
         draw(

@@ -42,10 +42,10 @@ def plain(blocks: Iterable[Block], width: int, wrap: bool = True) -> str:
 
 _LOOKS = {"strong": "bold", "letter": "bold", "dim": "dim", "code": "cyan", "bar": "bright_blue"}
 _SIGN_LOOKS = {
-    **dict.fromkeys("✓", "green"),
+    "✓": "green",
     **dict.fromkeys("◐‖↻!", "yellow"),
     **dict.fromkeys("✗◷", "red"),
-    **dict.fromkeys("▸", "bright_blue"),
+    "▸": "bright_blue",
 }
 
 

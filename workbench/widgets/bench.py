@@ -293,12 +293,15 @@ class Bench(CellRoot):
         """Return the newest unfinished run of this conversation or of its forks."""
         runs = self.wb.runs.list(50, user_id=self._asking["user"])
         session = self._session
-        own = (
-            run
-            for run in runs
-            if run.session_id == session or run.session_id.startswith(f"{session} (")
+        return next(
+            (
+                run
+                for run in runs
+                if run.status in UNDER_WAY
+                and (run.session_id == session or run.session_id.startswith(f"{session} ("))
+            ),
+            None,
         )
-        return next((run for run in own if run.status in UNDER_WAY), None)
 
     @staticmethod
     def _leave(*followers: Follow | Watch | None) -> None:

@@ -45,6 +45,7 @@ class Calls(Panel):
         self._settings = settings
         self._call: Call | None = None
         self._prompt: Prompt | None = None
+        self._before = dict[str, str]()
         self.list = Pick(listener=lambda event: self.open(event.key))
         self._head = Pick()
         self._model = ipywidgets.Combobox()
@@ -101,8 +102,9 @@ class Calls(Panel):
         self._call = call
         self._prompt = prompts_of(run)[name] if editable else None
         self._head.show(draw("calls.edited", self.labels, call=call))
-        prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
-        self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
+        self._before = {part: getattr(self._prompt, part, "") for part in _PARTS}
+        self._before["reply"] = "" if call["failed"] else call["reply"]
+        self._fields.show({**self._before, "model": call["model"]}, again=True)
         display_if(self.prompt, self._prompt)
         names = ", ".join(f"${name}" for name in (slots(role) if editable else ()))
         self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=names))
@@ -129,38 +131,28 @@ class Calls(Panel):
     def edits(self) -> Json:
         """Return the changes to the call, as a fork takes them."""
         call = self._call
-        prompt = self._prompt
         edits = Json()
         if call is None:
             return edits
-        typed = self._fields.value
-        if typed["reply"] != self._reply:
-            edits |= {"at": call["place"], "result": typed["reply"]}
-        parts = {
-            part: typed[part]
-            for part in _PARTS
-            if prompt and typed[part] != getattr(prompt, part)
-        }
-        if prompt and parts:
-            edits["prompts"] = {prompt.name: parts}
-        model = typed["model"].strip()
+        changed = self._changed_texts()
+        if "reply" in changed:
+            edits |= {"at": call["place"], "result": changed.pop("reply")}
+        if self._prompt and changed:
+            edits["prompts"] = {self._prompt.name: changed}
+        model = self._fields.value["model"].strip()
         if model != call["model"]:
             edits["models"] = {call["role"]: model}
         return edits
 
-    @property
-    def _reply(self) -> str:
-        return "" if self._call is None or self._call["failed"] else self._call["reply"]
+    def _changed_texts(self) -> dict[str, str]:
+        typed = self._fields.value
+        return {name: typed[name] for name in self._before if typed[name] != self._before[name]}
 
     def _changed(self) -> None:
         edits = self.edits
-        prompt = self._prompt
-        typed = self._fields.value
-        pairs = [(self._reply, typed["reply"])]
-        pairs += [(getattr(prompt, part), typed[part]) for part in _PARTS if prompt]
-        changed = [pair for pair in pairs if pair[0] != pair[1]]
-        self.diff.show(draw("calls.diff", pairs=[changed_lines(*pair) for pair in changed]))
-        words = self.labels("call_rerun", n=len(changed) + ("models" in edits))
+        pairs = [(self._before[name], text) for name, text in self._changed_texts().items()]
+        self.diff.show(draw("calls.diff", pairs=[changed_lines(*pair) for pair in pairs]))
+        words = self.labels("call_rerun", n=len(pairs) + ("models" in edits))
         self.button.description = words if edits else self.labels("call_nothing_edited")
         self.button.disabled = not edits
 

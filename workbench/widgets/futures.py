@@ -106,6 +106,7 @@ class Futures:
             origin = origin_of(run) if run else None
             forks = [line["run_id"] for line in lines if line["origin"] == open_id]
             ids = [origin, open_id] if origin else [open_id, *forks[-1:]]
+            ids = self.runs.marked if self.runs.marked[1:] else ids
         by_letter = letters(self._wb, ids)
         drawn = draw("futures.tree", labels, lines=lines, here=open_id, letters=by_letter)
         if by_letter:

@@ -11,7 +11,7 @@ from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label, need_state
 from workbench.views.markup import cut, draw, el, step_name
-from workbench.views.plan import document_titles
+from workbench.views.plan import document_titles, needs_as_asked
 from workbench.views.review import need_verdict
 from workbench.widgets.form import Control, Fields, choice, fold, text
 from workbench.widgets.panel import on_change, set_class
@@ -225,7 +225,8 @@ class ReflectForm(Form):
         verdicts = [(labels(f"need_{verdict}"), verdict) for verdict in proposals.VERDICTS]
         own: dict[str, Control] = {}
         titles = {"": labels("need_another")}
-        for n, need in enumerate(self._needs, 1):
+        asked = needs_as_asked(self._document)
+        for n, need in enumerate(self._needs):
             name = need["need"]
             # a verdict can be changed, but not withdrawn
             none = [] if need["said"] else [(labels(f"need_{need_state(need)}"), "")]
@@ -233,8 +234,8 @@ class ReflectForm(Form):
             titles[name] = draw(
                 "review.need",
                 labels,
-                n=n,
-                need=need,
+                n=n + 1,
+                need=asked[n],
                 verdict=need_verdict(need, labels),
                 document=self._document,
             )

@@ -206,7 +206,7 @@ class Review(traitlets.HasTraits):
         labels = self._labels
         kind = proposals.kind(request)
         if kind not in ("plan", "reflect"):
-            return labels("clock_bench")
+            return labels("clock")
         if kind == "reflect" and edits and set(edits) <= set(proposals.JUDGED_BY):
             return labels("next_judged")
         if kind == "reflect" and not proposals.will_go_on(proposals.proposal(request), edits):
@@ -221,7 +221,7 @@ class Review(traitlets.HasTraits):
                 forecast = self._forecast(plan, woken)
                 self._foreseen = (
                     (plan, woken),
-                    forecast_text(forecast, labels) if forecast else labels("clock_bench"),
+                    forecast_text(forecast, labels) if forecast else labels("clock"),
                 )
         return self._foreseen[1]
 

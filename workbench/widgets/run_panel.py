@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from workbench.errors import InvalidAnswer
 from workbench.extensions import paths, provided, required
+from workbench.language import words
 from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.runs.run import Run
@@ -19,7 +20,7 @@ from workbench.state import Data
 from workbench.text import content_terms, titled
 from workbench.tools.registry import check
 from workbench.views.markup import Picture, draw
-from workbench.views.plan import document_titles
+from workbench.views.plan import document_titles, needs_as_asked
 from workbench.views.plan_graph import forecast_text
 from workbench.views.run import answer, evidence
 from workbench.views.timeline import timeline
@@ -269,6 +270,9 @@ class Working:
         marks = status if status == "done" or point == "reflect" else ""
         titles = document_titles(self._document)
         names = route["extracted_entities"]["low_level"]
+        knowledge = self._wb.knowledge
+        bases = map(knowledge.get, {run.state.get("kb_prefix")} & {*knowledge.names()})
+        fields = words.fields_by_name([*bases])
         self.evidence.show(
             evidence(
                 pieces,
@@ -280,7 +284,10 @@ class Working:
                 marks=marks,
                 relevant=self._relevant(run),
                 titles=titles,
-                needs=proposals.ledger(self._document),
+                called={
+                    name: words.shown(fields[name], self._labels.language) for name in fields
+                },
+                needs=needs_as_asked(self._document),
                 max_characters=self._wb.settings.merge_max_characters,
             )
         )

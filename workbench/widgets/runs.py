@@ -11,7 +11,6 @@ import ipywidgets
 from workbench.errors import WorkbenchError
 from workbench.runs.fork import details
 from workbench.runs.listing import fits
-from workbench.runs.stored import origin_of
 from workbench.state import Data
 from workbench.text import visible
 from workbench.views.comparison import LETTERS
@@ -38,7 +37,7 @@ _FILTERS = {"status": "status", "kb": "runs_kb", "tag": "runs_tags", "rated": "r
 class RunTable(Panel):
     """A table of runs: a click opens one; several are marked and acted on.
 
-    It asks for ``{"do": "open" | "compare", "runs": [run ids]}``.
+    ``marked`` are the ids of those that are marked. It asks for ``{"do": "open" | "compare", "runs": [run ids]}``.
 
     Args:
         labels: the words.
@@ -51,7 +50,7 @@ class RunTable(Panel):
         self._open_id = ""
         self._page = 0
         self._sort = ("created_at", True)
-        self._marked = list[str]()
+        self.marked = list[str]()
         self._quiet = False
         # read again once a run has moved
         self.details = cache(lambda i, origin, *_: details(wb.run(i), origin))
@@ -73,7 +72,7 @@ class RunTable(Panel):
         """Show the runs; ``open_id`` is of the run on the bench, which is marked first."""
         if open_id != self._open_id:
             self._open_id = open_id
-            self._marked = [open_id] if open_id else []
+            self.marked = [open_id] if open_id else []
         runs = self._wb.runs
         self._rated = {
             row["run_id"]: "feedback_good" if row["good"] else "feedback_bad"
@@ -89,11 +88,8 @@ class RunTable(Panel):
             if fits(row, self.search.value, **chosen)
             and rated in ("", self._rated.get(row["run_id"]))
         ]
-        self._marked = [run_id for run_id in self._marked if run_id in runs]
+        self.marked = [run_id for run_id in self.marked if run_id in runs]
         self._draw()
-
-    def _narrows(self) -> bool:
-        return any(widget.value for widget in self._narrowing)
 
     def _offer(self, rows: Iterable[Data]) -> None:
         """Offer to narrow by what several runs differ in; a choice is kept."""
@@ -129,7 +125,6 @@ class RunTable(Panel):
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
         costs = {row["run_id"]: self.details(*(row[name] for name in MOVES)) for row in shown}
-        compared, partner = self._compared()
         table = runs_table(
             shown,
             self.labels,
@@ -139,23 +134,12 @@ class RunTable(Panel):
             here=self._open_id,
             costs=costs,
             rated=self._rated,
-            narrowed=self._narrows(),
-            hidden=len({*self._marked} - {*place}),
-            marked=self._marked,
-            compared=compared,
-            partner=partner,
+            narrowed=any(widget.value for widget in self._narrowing),
+            hidden=len({*self.marked} - {*place}),
+            marked=self.marked,
+            compared=letters(self._wb, self.marked),
         )
         self.table.show(table)
-
-    def _compared(self) -> tuple[dict[str, str], str]:
-        """Return the runs to compare, with their letters; a single one with its parent or the open run."""
-        chosen = {*self._marked}
-        partner = ""
-        if len(chosen) == 1:
-            parent = origin_of(self._wb.run(*chosen))
-            partner = "parent" if parent else "open"
-            chosen.add(parent or self._open_id)
-        return letters(self._wb, chosen), partner
 
     def _narrowed(self) -> None:
         if not self._quiet:  # else several of them are set one after the other
@@ -168,7 +152,7 @@ class RunTable(Panel):
         if kind == "choose":
             self.ask(do="open", runs=[event.key])
         elif kind == "compare":
-            self.ask(do="compare", runs=[*self._compared()[0]])
+            self.ask(do="compare", runs=[*letters(self._wb, self.marked)])
         elif kind == "clear":
             self._quiet = True
             for widget in self._narrowing:
@@ -183,7 +167,7 @@ class RunTable(Panel):
         elif kind == "page" and what in ("1", "-1"):
             self._page = max(0, self._page + int(what))
         elif kind == "mark":
-            marked = self._marked
+            marked = self.marked
             (marked.remove if event.key in marked else marked.append)(event.key)
         elif kind in ("tags", "note"):
             tags = [tag.strip() for tag in what.split(",") if tag.strip()]
@@ -202,11 +186,11 @@ class RunTable(Panel):
     def _each(self, word: str, action: Any) -> None:
         """Act on every marked run, and say for how many it was done, or why it was not."""
         refused = list[str]()
-        for run_id in self._marked:
+        for run_id in self.marked:
             try:
                 action(run_id)
             except WorkbenchError as error:
                 refused.append(str(error))
-        done = len(self._marked) - len(refused)
+        done = len(self.marked) - len(refused)
         message = self.labels(word, n=done, where=str(self._wb.path / "exports"))
         self.message.value = el("p.wb-dim", " ".join([message, *refused]), role="status")

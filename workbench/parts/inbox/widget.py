@@ -62,7 +62,7 @@ class Inbox(CellRoot):
         self._has_more = False
         self._ticks = False
         self._read()
-        newest = next(iter(self._waiting.values()), None)
+        newest = next(iter(self.waiting), None)
         self.labels = labels = labels_in(
             lang, wb.settings.lang, message=newest.message if newest else ""
         )
@@ -75,7 +75,7 @@ class Inbox(CellRoot):
         self.add_class("wb-inbox")
         self.observe(lambda _: self._watch(), "_view_count")
         self._view_count = 0  # front-ends count from now on
-        self.picked = self.waiting[0].run_id if self.waiting else ""
+        self.picked = newest.run_id if newest else ""
         self._show()
 
     @property
@@ -99,7 +99,6 @@ class Inbox(CellRoot):
     def _show(self) -> None:
         labels = self.labels
         picked = self._waiting_run(self.picked)
-        approvals = self._approvals()
         now = datetime.now(UTC)
         rows = {
             run.run_id: draw(
@@ -107,23 +106,25 @@ class Inbox(CellRoot):
                 labels,
                 run=run,
                 name=fork_name(run.changes, labels),
-                approval=approvals[run.run_id],
+                approval=primary(run.request, {}, labels),
                 picked=run is picked,
                 details=details(run, labels),
                 waits=duration(run.since, now, labels),
             )
             for run in self.waiting
         }
-        more = self.most_rows if self._has_more else 0
-        frame = draw("inbox.list", labels, count=len(rows), more=more, refused=self._refused)
+        frame = draw(
+            "inbox.list",
+            labels,
+            count=len(rows),
+            more=self._has_more * self.most_rows,
+            refused=self._refused,
+        )
         self.list.show(Picture(frame, rows))
         display_if(self.note, picked)
         if picked:
             self.note.description = f"{labels('decision_note')} · {one_line(picked.message)[:90]}"
         self.update_static_form()
-
-    def _approvals(self) -> dict[str, str]:
-        return {run.run_id: primary(run.request, {}, self.labels) for run in self.waiting}
 
     def _waiting_run(self, run_id: str) -> WaitingRun | None:
         return next((run for run in self.waiting if run.run_id == run_id), None)
@@ -189,17 +190,15 @@ class Inbox(CellRoot):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         labels = self.labels
-        approvals = self._approvals()
         rows = [
             (
                 one_line(run.message),
                 labels(f"point_{run.point}"),
-                approvals[run.run_id],
                 run.run_id,
             )
             for run in self.waiting
         ]
-        heads = columns(labels, "question_asked", "point", "proposed_in_short", "run:code")
+        heads = columns(labels, "question_asked", "point", "run:code")
         return display_data(
             [clipped(labels("inbox" if rows else "inbox_empty"), heads, rows)], labels
         )
