@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, get_args
 
 # Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
 from typing_extensions import TypedDict
@@ -336,12 +336,16 @@ class Reflection(TypedDict):
     signals: Json
 
 
+Action = Literal["approve", "edit", "reject", "respond"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+
+
 class Decision(TypedDict):
     """What a reviewer answered at a review point, kept as data."""
 
     review_id: str
     point: ReviewPoint
-    action: Literal["approve", "edit", "reject", "respond"]
+    action: Action
     proposal: Json
     edits: Json
     message: str

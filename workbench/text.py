@@ -204,6 +204,11 @@ SHORTEST_SECRET = 8
 """Characters; a shorter text appears by chance in too many places."""
 
 
+def joined_values(value: Any) -> str:
+    """Return a value of a field as text; those of a list with commas between."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def keep_secret(*texts: str) -> None:
     """Mask these texts in everything that is stored from now on, raw or in JSON; of overlapping ones the longest."""
     forms = (

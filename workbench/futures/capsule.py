@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from workbench.errors import CapsuleError, PlanError, first_fault
 from workbench.models.wire import secrets
 from workbench.plans import Plan
-from workbench.records.store import RunStore, new_run_id
+from workbench.records.store import ENDED, RunStore, new_run_id
 from workbench.records.tape import Effect
 from workbench.records.writing import write_file
 from workbench.settings import Settings
@@ -34,29 +34,22 @@ from workbench.views.outline import run_html
 CONTENTS, PAGE = "run.json", "run.html"
 LIMIT = 128 * 2**20
 """Bytes of a capsule, and of what is read from it."""
-ENDED = ("done", "failed", "cancelled")
-_AT_ITS_END = (
-    "query",
-    "kb_prefix",
-    "route_decision",
-    "reflections",
-    "merged",
-    "stop_reason",
-    "answer",
-    "citations",
-)
+
+_STATE = "query kb_prefix route_decision reflections merged stop_reason answer citations"
+_AT_ITS_END = _STATE.split()
 _BROKEN = (
-    *(
-        OSError,
-        zipfile.BadZipFile,
-        zlib.error,
-        struct.error,
-        EOFError,
-        RuntimeError,
-        ValueError,
-        LookupError,
-    ),
-    *(TypeError, AttributeError, ArithmeticError, PlanError),
+    OSError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    PlanError,
 )
 """What reading a damaged or hostile file raises."""
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import RunError
@@ -75,23 +77,18 @@ class Side:
     def pieces(self) -> dict[Identity, Json]:
         """Return what the answer was written from, by identity: rank, score, and the steps that found it."""
         used = (self.run.state.get("merged") or {}).get("statistics", {}).get("used")
-        found_by = dict[Identity, list[Json]]()
+        found_by = defaultdict[Identity, list[Json]](list)
         last = last_records(self.run.records)
         for step_id, results in self.run._results_by_step().items():
+            step = {"step_id": step_id, "tool": last[step_id]["tool"]}
             for rank, result in enumerate(results, 1):
-                found_by.setdefault(identity(result), []).append(
-                    {
-                        "step_id": step_id,
-                        "tool": last[step_id]["tool"],
-                        "rank": rank,
-                        "score": result["score"],
-                    }
-                )
+                entry = {**step, "rank": rank, "score": result["score"]}
+                found_by[identity(result)].append(entry)
         return {
             identity(result): {
                 "rank": rank,
                 "score": round(result["score"], 6),
-                "found_by": found_by.get(identity(result), []),
+                "found_by": found_by[identity(result)],
                 "result": result,
             }
             for rank, result in enumerate(self.run.evidence[:used], 1)
@@ -113,11 +110,9 @@ class Side:
         for sentence, cited in claims:
             bare = _BULLET.sub("", unmarked(sentence)).strip(" |").replace(" | ", " · ")
             numbers = dict.fromkeys(map(int, cited))
+            citations = [sources[n] for n in numbers if n in sources]
             if key := fold(bare):
-                by_text.setdefault(
-                    key,
-                    {"text": bare, "citations": [sources[n] for n in numbers if n in sources]},
-                )
+                by_text.setdefault(key, {"text": bare, "citations": citations})
         return by_text
 
     @cached_property
@@ -197,9 +192,8 @@ class Side:
     def steps(self) -> dict[str, list[ExecutionRecord]]:
         """Return the attempts of each step, in their order."""
         steps: dict[str, list[ExecutionRecord]] = {}
-        for record in sorted(
-            self.run.records, key=lambda r: (r["iteration"], r["step_id"], r["attempt"])
-        ):
+        key = itemgetter("iteration", "step_id", "attempt")
+        for record in sorted(self.run.records, key=key):
             steps.setdefault(record["step_id"], []).append(record)
         return steps
 
@@ -219,14 +213,12 @@ def decision_brief(decision: Decision) -> Json:
 def _sources(citations: Iterable[Citation]) -> dict[int, Json]:
     """Return the evidence behind each number, since numbers shift from run to run."""
     names = ("title", "url", "doc_id", "kb_prefix")
-    return {
-        c["n"]: {
-            "n": c["n"],
-            "result_id": c["result_id"],
-            **{k: str(c["source"].get(k) or "") for k in names},
-        }
-        for c in citations
-    }
+    sources = {}
+    for citation in citations:
+        about = {name: str(citation["source"].get(name) or "") for name in names}
+        about["result_id"] = citation["result_id"]
+        sources[citation["n"]] = {"n": citation["n"], **about}
+    return sources
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -319,6 +311,7 @@ def compared(runs: Sequence[Recording]) -> Comparison:
     if not 2 <= len(runs) <= len(LETTERS):
         raise RunError(f"Two to {len(LETTERS)} runs can be compared, and this is {len(runs)}.")
     sides = [Side(run) for run in runs]
+    baseline, *plans = [run.plan for run in runs]
     names = ("run_id", "status", "message", "query")
     return Comparison(
         runs=[
@@ -338,7 +331,7 @@ def compared(runs: Sequence[Recording]) -> Comparison:
         ),
         parts=_parts(sides),
         caveats=_caveats(sides),
-        plan=_plans(sides),
+        plan=[baseline.diff(plan) if baseline and plan else None for plan in plans],
         steps=_steps(sides),
         evidence=_evidence(sides),
         decisions=_decisions(sides),
@@ -373,19 +366,15 @@ def _caveats(sides: Sequence[Side]) -> list[Json]:
     if all(side.settings is not None for side in sides):
         for what in ("settings", "prompts", "versions"):
             recorded = [
-                (side.settings if what == "settings" else side.begun.get(what)) or {}
-                for side in sides
+                {**side.begun, "settings": side.settings}.get(what) or {} for side in sides
             ]
             for name in _in_order(recorded):
                 values = [values_by_name.get(name) for values_by_name in recorded]
                 if what == "prompts":
-                    values = [
-                        prompt and Prompt(*name.split("."), **prompt).label for prompt in values
-                    ]
-                is_model = what == "settings" and (
-                    name.endswith("_model") or name.startswith("models.")
-                )
-                candidates.append(("model" if is_model else what, name, values))
+                    values = [p and Prompt(*name.split("."), **p).label for p in values]
+                is_model = name.endswith("_model") or name.startswith("models.")
+                kind = "model" if what == "settings" and is_model else what
+                candidates.append((kind, name, values))
         for what in ("handlers", "tools"):
             candidates.append((what, "", [sorted(side.begun.get(what) or []) for side in sides]))
     for name in _in_order([side.knowledge for side in sides]):
@@ -406,31 +395,16 @@ def _caveats(sides: Sequence[Side]) -> list[Json]:
     return caveats
 
 
-def _plans(sides: Sequence[Side]) -> list[Json | None]:
-    newest = [side.run.plan for side in sides]
-    return [newest[0].diff(plan) if newest[0] and plan else None for plan in newest[1:]]
-
-
 def _steps(sides: Sequence[Side]) -> list[Json]:
     courses = [side.points_by_name("step") for side in sides]
-    return [
-        {
-            "step_id": i,
-            **_row(
-                sides,
-                [course.get(i) for course in courses],
-                ("added", "removed", "changed", "same"),
-                i,
-            ),
-        }
-        for i in _in_order([side.steps for side in sides])
-    ]
+    step_ids = _in_order([side.steps for side in sides])
+    rows = [_row(sides, [course.get(i) for course in courses], i) for i in step_ids]
+    return [{"step_id": i, **row} for i, row in zip(step_ids, rows, strict=True)]
 
 
-def _row(
-    sides: Sequence[Side], points: Sequence[Point | None], words: Sequence[str], step_id: str = ""
-) -> Json:
+def _row(sides: Sequence[Side], points: Sequence[Point | None], step_id: str = "") -> Json:
     values = [point and point.value for point in points]
+    words = ("added", "removed", "changed", "same")
     return {
         "same": _alike(values),
         "changes": _changes(sides, values, words, step_id),
@@ -522,7 +496,7 @@ def _changes(
 def _decisions(sides: Sequence[Side]) -> list[Json]:
     decisions = [side.points_by_name("decision").values() for side in sides]
     return [
-        {"number": number, **_row(sides, points, ("added", "removed", "changed", "same"))}
+        {"number": number, **_row(sides, points)}
         for number, points in enumerate(zip_longest(*decisions))
     ]
 

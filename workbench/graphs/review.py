@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
@@ -27,12 +27,22 @@ from workbench.plans import Plan, PlanStep, fresh_id, problem
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Mark, Verdict, asking, will_go_on
 from workbench.records.tape import answered
-from workbench.state import Data, Decision, Json, Records, Reflection, RetrievalState, ReviewPoint
+from workbench.state import (
+    ACTIONS,
+    Action,
+    Data,
+    Decision,
+    Json,
+    Records,
+    Reflection,
+    RetrievalState,
+    ReviewPoint,
+)
 from workbench.tools.registry import base_problems, check
 
 # --- Where a person may decide: the request, the answer's schema, and what each answer changes ---
 
-ACTIONS = ("approve", "edit", "reject", "respond")
+
 LONGEST = 10_000
 """Characters of a message, a query or a note."""
 ARGS = ("decisions", 0, "edited_action", "args")
@@ -112,7 +122,7 @@ class EditedAction(Strict, Generic[Edits]):
 class ReviewDecision(Strict, Generic[Edits]):
     """One decision; ``edit`` needs ``edited_action``, which no other has, and ``respond`` needs ``message``."""
 
-    type: Literal["approve", "edit", "reject", "respond"]
+    type: Action
     edited_action: EditedAction[Edits] | None = None
     message: str = Field("", max_length=LONGEST)
 

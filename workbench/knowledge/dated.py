@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from workbench.ports import About, Context, KnowledgeBase, SearchKind
 from workbench.state import Condition, Data, Entity, Op, RetrievalResult, Sort
-from workbench.text import fold
+from workbench.text import fold, joined_values
 
 FIELDS = {
     "valid_from": ("valid_from", "effective_from", "生效日期"),
@@ -122,14 +122,10 @@ def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str
             document = {"document": passage["title"], "doc_id": passage["doc_id"]}
             when = {key: str(passage["fields"].get(dates_by.get(key, ""), "")) for key in FIELDS}
             facts += [
-                {**document, "field": name, "value": _text(value), **when}
+                {**document, "field": name, "value": joined_values(value), **when}
                 for name, value in fields.items()
             ]
     return facts
-
-
-def _text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 class PartialBase:

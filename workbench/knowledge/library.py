@@ -29,16 +29,8 @@ from workbench.records.lease import holder_in, locked, note_holder
 from workbench.records.sqlite import translate_errors
 from workbench.settings import Settings
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_DEVICES = (
-    "con",
-    "nul",
-    "prn",
-    "aux",
-    *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)),
-)
-# folders that Windows cannot have: a workspace may be copied there
-_RESERVED = ("general", *_DEVICES)
+# without folders that Windows cannot have: a workspace may be copied there
+_NAME = re.compile(r"(?!(?:general|con|nul|prn|aux|com[1-9]|lpt[1-9])\Z)[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class Library:
@@ -263,7 +255,7 @@ def check_name(name: str) -> str:
     Raises:
         KnowledgeError: with what is allowed.
     """
-    if not isinstance(name, str) or name in _RESERVED or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise KnowledgeError(
             f"A knowledge base cannot be named {shown(name)}. Use up to 64 of a-z, 0-9, - and _, beginning with a "
             "letter or digit; 'general' means: no retrieval, and Windows keeps names like 'con' and 'nul' for itself."

@@ -432,29 +432,9 @@ def open_conversations(
         MissingExtra: the DSN is set and psycopg is not installed.
         WorkspaceError: the database cannot be reached, or another version of workbench wrote it.
     """
-    dsn = settings.postgres_dsn.get_secret_value() or _dsn()
-    if not dsn:
+    keep_secret(os.environ.get("POSTGRES_PASSWORD", ""))
+    dsn = settings.postgres_dsn.get_secret_value()
+    if not (dsn or os.environ.get("POSTGRES_HOST")):
         return SqliteConversations(path, now)
     store = required("stores", "postgres", "sources")(dsn, now)
     return store
-
-
-def _dsn() -> str:
-    """Return a DSN of the variables ``POSTGRES_HOST``, ``_PORT``, ``_USER``, ``_PASSWORD`` and ``_DB``, if any."""
-    names = {
-        "host": "HOST",
-        "port": "PORT",
-        "user": "USER",
-        "password": "PASSWORD",
-        "dbname": "DB",
-    }
-    parts = {part: os.environ.get(f"POSTGRES_{name}", "") for part, name in names.items()}
-    keep_secret(parts["password"])
-    if not parts["host"]:
-        return ""
-    quoted = {
-        name: value.replace("\\", r"\\").replace("'", r"\'")
-        for name, value in parts.items()
-        if value
-    }
-    return " ".join(f"{name}='{value}'" for name, value in quoted.items())

@@ -195,19 +195,12 @@ def evidence_lines(results: Iterable[Data]) -> list[EvidenceLine]:
     ]
 
 
-def json_schema() -> Json:
-    """Return the JSON Schema (2020-12) of the document, made from the types above."""
-    schema = TypeAdapter(RunDocument).json_schema(mode="serialization")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Workbench run",
-        **{name: value for name, value in schema.items() if name != "title"},
-    }
-
-
 def schema_text() -> str:
-    """Return the bytes of ``run.schema.json``."""
-    return json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"
+    """Return the bytes of ``run.schema.json``: the JSON Schema (2020-12) of the types above."""
+    schema = TypeAdapter(RunDocument).json_schema(mode="serialization")
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    schema |= {"$schema": dialect, "title": "Workbench run"}
+    return json.dumps(schema, indent=2, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":

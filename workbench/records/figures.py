@@ -201,30 +201,31 @@ def pieces(
     """
     best = winners(results_by_step)
     identities = {step: {*map(identity, results)} for step, results in results_by_step.items()}
-    places = {identity(result): n for n, result in enumerate(evidence, 1)}
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
 
     def piece(
         step_id: str, result: RetrievalResult, n: int | None, fate: Fate, why: Why, key: str = ""
     ) -> Piece:
+        own = identity(result)
+        metadata = result["metadata"]
         return Piece(
-            key=key or "/".join(identity(result)),
+            key=key or "/".join(own),
             n=n,
             result_id=result["result_id"],
             step=step_id,
-            title=str(result["metadata"].get("title") or result["source_id"]),
-            url=str(result["metadata"].get("url") or ""),
+            title=str(metadata.get("title") or result["source_id"]),
+            url=str(metadata.get("url") or ""),
             text=result["evidence"],
             score=result["score"],
-            tools=[str(tool) for tool in result["metadata"].get("tools") or []],
+            tools=[str(tool) for tool in metadata.get("tools") or []],
             fate=fate,
             in_prompt=n is not None and n <= used,
             why=why,
-            steps=[step for step, keys in identities.items() if identity(result) in keys],
-            mark=marks.get("/".join(identity(result)), ""),
-            signals=result["metadata"].get("signals") or {},
-            fields=result["metadata"].get("fields") or {},
+            steps=[step for step, keys in identities.items() if own in keys],
+            mark=marks.get("/".join(own), ""),
+            signals=metadata.get("signals") or {},
+            fields=metadata.get("fields") or {},
         )
 
     rows = []
@@ -232,17 +233,16 @@ def pieces(
         step_id, _ = best.get(identity(result), ("", result))
         rows.append(piece(step_id, result, n, *_fate(result, n, used, cited, merged)))
     dropped = []
+    in_merge = {*map(identity, evidence)}
     for step_id, results in results_by_step.items():
         for rank, result in enumerate(results, 1):
-            key_of_piece = identity(result)
-            key = "/".join((*identity(result), step_id, str(rank)))
-            if best[key_of_piece][0] != step_id or best[key_of_piece][1] is not result:
+            own = identity(result)
+            key = "/".join((*own, step_id, str(rank)))
+            if best[own][0] != step_id or best[own][1] is not result:
                 dropped.append(piece(step_id, result, None, "dropped", "duplicate", key))
-            elif key_of_piece not in places:
-                struck = marks.get("/".join(key_of_piece)) == "struck"
-                dropped.append(
-                    piece(step_id, result, None, "dropped", "struck" if struck else "results")
-                )
+            elif own not in in_merge:
+                why: Why = "struck" if marks.get("/".join(own)) == "struck" else "results"
+                dropped.append(piece(step_id, result, None, "dropped", why))
     if merged is None:  # nothing is dropped yet but what a person struck
         dropped = [entry for entry in dropped if entry["why"] == "struck"]
     order = ("struck", "results", "duplicate")

@@ -37,28 +37,20 @@ class Lease:
         self.owner = uuid.uuid4().hex[:12]
         self._lock = FileLock(folder / f"{self.owner}.lock")
         with translate_errors(folder):
-            self._take()
-
-    def _take(self) -> None:
-        # A process that asks whether a lock is held, or removes what a dead process left, holds
-        # it for a moment too.
-        patience_s = 5.0
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock.acquire(timeout=patience_s)
-        try:
-            note_holder(self.folder / f"{self.owner}.json")
-        except OSError:  # a full disk; leave no lock without its holder
-            self.release()
-            raise
-        stale(self.folder, remove=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            # A process that asks whether a lock is held, or removes what a dead process left, holds
+            # it for a moment too.
+            self._lock.acquire(timeout=5.0)
+            try:
+                note_holder(folder / f"{self.owner}.json")
+            except OSError:  # a full disk; leave no lock without its holder
+                self.release()
+                raise
+            stale(folder, remove=True)
 
     def alive(self, owner: str | None) -> bool:
         """Return whether the process that took this lease still lives."""
-        if not owner:
-            return False
-        if owner == self.owner:
-            return True
-        return locked(self.folder / f"{owner}.lock")
+        return bool(owner) and (owner == self.owner or locked(self.folder / f"{owner}.lock"))
 
     def holder(self, owner: str) -> str:
         """Describe the holder, for a message."""
@@ -67,11 +59,8 @@ class Lease:
     def release(self) -> None:
         """Let go; safe to call twice."""
         self._lock.release()
-        self._remove(self.owner)
-
-    def _remove(self, owner: str) -> None:
         for suffix in (".json", ".lock"):
-            (self.folder / f"{owner}{suffix}").unlink(missing_ok=True)
+            (self.folder / f"{self.owner}{suffix}").unlink(missing_ok=True)
 
 
 def note_holder(path: Path) -> None:

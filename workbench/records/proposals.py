@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
-from workbench.state import Data, Json
+from workbench.state import ACTIONS, Data, Json
 
 Request = Data
 Step = Data
@@ -13,10 +13,10 @@ LIMITS, NEEDS, PIECES = "thresholds", "needs", "pieces"
 JUDGED_BY = (LIMITS, NEEDS, PIECES)
 """The edits that hold only what changes of them; after these alone the same evidence is judged again."""
 Verdict = Literal["open", "confirmed", "struck"]
-VERDICTS: tuple[Verdict, ...] = ("open", "confirmed", "struck")
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """What a person can say of a need: it is searched for until it is met, it is met, or it is none."""
 Mark = Literal["pinned", "struck", ""]
-MARKS: tuple[Mark, ...] = ("pinned", "struck", "")
+MARKS: tuple[Mark, ...] = get_args(Mark)
 """What a person can say of a piece of evidence: it comes first, it is left out, or neither."""
 DECIDED = VERDICTS[1:]
 """What is searched for no further."""
@@ -67,10 +67,7 @@ def last_needs(reflections: Sequence[Data]) -> list[Data]:
 
 def allowed(request: Request) -> tuple[str, ...]:
     """Return the answers that are taken; all of them where nothing is said."""
-    return tuple(
-        _first(request, "review_configs").get("allowed_decisions")
-        or ("approve", "edit", "reject", "respond")
-    )
+    return tuple(_first(request, "review_configs").get("allowed_decisions") or ACTIONS)
 
 
 def schema(request: Request) -> Data:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -24,6 +25,8 @@ from workbench.text import without_secrets
 
 VERSION = 13
 """Of the tables."""
+ENDED = ("done", "failed", "cancelled")
+"""Status of a run that has ended."""
 _SCHEMA = """
     CREATE TABLE IF NOT EXISTS runs (
         run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
@@ -109,9 +112,7 @@ def runs_are_gone(folder: Path) -> bool:
 
     Opening would start an empty workspace in its place.
     """
-    runs = folder / "workbench.db"
-    checkpoints = folder / "checkpoints.db"
-    return not _size(runs) and _size(checkpoints) > 0
+    return not _size(folder / "workbench.db") and _size(folder / "checkpoints.db") > 0
 
 
 def require_version(path: Path) -> None:
@@ -169,20 +170,10 @@ class RunStore(Tables):
         graph: str = "",
     ) -> None:
         """Note a run that begins now, held by ``owner``."""
-        self.write(
-            "INSERT OR IGNORE INTO runs (run_id, conversation_id, user_id, session_id, message, options, status, owner,"
-            " created_at, graph) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?, ?)",
-            (
-                run_id,
-                conversation_id,
-                user_id,
-                session_id,
-                message,
-                _json(options),
-                owner,
-                _now(),
-                graph,
-            ),
+        self._keep(
+            "runs (run_id, conversation_id, user_id, session_id, message, options, status, owner, created_at, graph)",
+            *(run_id, conversation_id, user_id, session_id, message),
+            *(_json(options), "running", owner, _now(), graph),
         )
 
     def claim(self, row: RunRow, owner: str, decisions: Iterable[Data] = ()) -> bool:
@@ -192,21 +183,17 @@ class RunStore(Tables):
             "UPDATE runs SET owner = ?, status = 'running', error = NULL"
             " WHERE run_id = ? AND owner IS ? AND status = ?"
         )
+        answers = "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?)"  # of one that was refused
         with self.transaction() as connection:  # an answer that comes too late is not kept
-            is_taken = (
-                connection.execute(sql, (owner, run_id, row["owner"], row["status"])).rowcount
-                == 1
-            )
-            for decision in decisions if is_taken else ():  # in place of one that was refused
-                connection.execute(
-                    "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?)",
-                    (run_id, decision["review_id"], _json(decision)),
-                )
-        return is_taken
+            values = owner, run_id, row["owner"], row["status"]
+            changed = connection.execute(sql, values).rowcount
+            for decision in decisions if changed else ():
+                connection.execute(answers, (run_id, decision["review_id"], _json(decision)))
+        return changed == 1
 
     def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
         """Release the run and store its status; a cancelled run is only marked as done."""
-        ended = _now() if status in ("done", "failed", "cancelled") else None
+        ended = _now() if status in ENDED else None
         unless_cancelled = status != "done"
         self.write(
             "UPDATE runs SET owner = NULL, status = iif(? AND status = 'cancelled', status, ?),"
@@ -242,12 +229,9 @@ class RunStore(Tables):
         Raises:
             UnknownRun: lists the newest ones.
         """
-        names = ", ".join(RunRow.__annotations__)
-        columns = (
-            names
-            if whole
-            else names.replace("result", "iif(result IS NULL, NULL, '{}') AS result")
-        )
+        columns = ", ".join(RunRow.__annotations__)
+        if not whole:
+            columns = columns.replace("result", "iif(result IS NULL, NULL, '{}') AS result")
         rows = self.rows(f"SELECT {columns} FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
             newest = self.rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
@@ -320,21 +304,17 @@ class RunStore(Tables):
 
     def records(self, run_id: str) -> list[ExecutionRecord]:
         """Return every attempt, in the order in which they began: which of two at once ends first is chance."""
-        return sorted(
-            self._all(run_id, "records", "record"),
-            key=lambda r: (r["iteration"], r["started_at"], r["step_id"]),
-        )
+        records = self._all(run_id, "records", "record")
+        return sorted(records, key=itemgetter("iteration", "started_at", "step_id"))
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
         with self.transaction() as connection:
             if body is not None:
-                connection.execute(
-                    *_insert("bodies", run_id, record["raw_output_ref"], _compressed(body))
-                )
-            connection.execute(
-                *_insert("records", run_id, record["step_id"], record["attempt"], _json(record))
-            )
+                ref = record["raw_output_ref"]
+                connection.execute(*_insert("bodies", run_id, ref, _compressed(body)))
+            key = run_id, record["step_id"], record["attempt"]
+            connection.execute(*_insert("records", *key, _json(record)))
 
     def body(self, run_id: str, ref: str) -> Json:
         """``{"results": [...], "output": {...}}`` of one attempt.
@@ -352,12 +332,9 @@ class RunStore(Tables):
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
         """Keep an answer, once; gives back the one that counts."""
-        self._keep("decisions", run_id, decision["review_id"], _json(decision))
-        return next(
-            decision_row
-            for decision_row in self.decisions(run_id)
-            if decision_row["review_id"] == decision["review_id"]
-        )
+        review_id = decision["review_id"]
+        self._keep("decisions", run_id, review_id, _json(decision))
+        return next(row for row in self.decisions(run_id) if row["review_id"] == review_id)
 
     def decisions(self, run_id: str) -> list[Decision]:
         """Return every answer, oldest first."""

@@ -559,19 +559,12 @@ def unpacked(page: bytes) -> list[Effect]:
 
 def divergence(kind: str, name: str, parts: Data, effects: Iterable[Effect]) -> Divergence:
     """Return what was asked that the tape does not know, next to what is nearest of the same kind and name."""
-    same = [(differing(e.parts, parts), e) for e in effects if (e.kind, e.name) == (kind, name)]
-    differs, closest = min(
-        same, key=lambda pair: (len(pair[0]), pair[1].key), default=(_NOTHING, None)
-    )
-    return Divergence(kind, name, closest and closest.parts, parts, differs)
-
-
-_NOTHING = ["there is no such effect on the tape"]
-
-
-def differing(first: Data, second: Data) -> list[str]:
-    """Return the parts of two keys that are not the same, as paths: ``version``, ``input.query``."""
-    return [path.removeprefix(".") for path in differences(first, second)]
+    same = [effect for effect in effects if (effect.kind, effect.name) == (kind, name)]
+    if not same:
+        return Divergence(kind, name, None, parts, ["there is no such effect on the tape"])
+    closest = min(same, key=lambda effect: (len(differences(effect.parts, parts)), effect.key))
+    paths = [path.removeprefix(".") for path in differences(closest.parts, parts)]
+    return Divergence(kind, name, closest.parts, parts, paths)
 
 
 def differences(first: Any, second: Any, path: str = "") -> list[str]:

@@ -62,11 +62,8 @@ def checked_points(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[s
     """
     if not review:
         return []
-    wanted = (
-        points
-        if review is True or review == "all"
-        else _several("review", review, "a review point")
-    )
+    every = review is True or review == "all"
+    wanted = points if every else _several("review", review, "a review point")
     for point in wanted:
         if point not in points:
             raise RunError(f"Unknown review point {shown(point)}. Known: {', '.join(points)}.")
@@ -151,11 +148,8 @@ def _report(value: Any, info: ValidationInfo) -> Json | None:
     if value is None:
         return None
     asked_for = required("nodes", "options", "reports")
-    return dict(
-        asked_for(
-            _from_context(info, "settings").with_changes(info.data.get("settings", {})), value
-        )
-    )
+    settings = _from_context(info, "settings").with_changes(info.data.get("settings", {}))
+    return dict(asked_for(settings, value))
 
 
 def _decisions(value: Any) -> list[Any] | None:
@@ -169,11 +163,8 @@ def _decisions(value: Any) -> list[Any] | None:
     for number, row in enumerate(rows, 1):
         if fault := unkeepable(row):
             raise RunError(f"Decision {number} cannot be kept: {fault}.")
-        missing = [
-            name
-            for name in ("point", "action")
-            if not isinstance(row, Mapping) or name not in row
-        ]
+        names = ("point", "action")
+        missing = [n for n in names if not isinstance(row, Mapping) or n not in row]
         if missing:
             raise RunError(
                 f'Decision {number} is {shown(row)}, without {missing[0]!r}. One looks like {{"point": "plan", '
@@ -301,20 +292,11 @@ class Runs(FrameList[Any]):
     def _row(self, place: int, entry: Any) -> Json:
         if isinstance(entry, Run):
             run = snapshot(entry)
-            row = {
-                name: getattr(run, name)
-                for name in ("message", "run_id", "status", "answer", "error")
-            }
-            seconds = run.to_dict()["figures"]["total_s"]
-            took = run.calls().total()
-            cost = {name: took[name] for name in ("calls", "tokens", "money")}
-            return {
-                **row,
-                "kb": run.state.get("kb_prefix", ""),
-                "evidence": len(run.evidence),
-                "seconds": seconds,
-                **cost,
-            }
+            names = ("message", "run_id", "status", "answer", "error")
+            row = {name: getattr(run, name) for name in names}
+            row |= {"kb": run.state.get("kb_prefix", ""), "evidence": len(run.evidence)}
+            row["seconds"] = run.to_dict()["figures"]["total_s"]
+            return row | run.calls().total()
         question = self._questions[place] if len(self._questions) == len(self) else ""
         return {
             "message": question,
@@ -336,8 +318,7 @@ async def map_questions(
     options: Data,
 ) -> Runs:
     """Ask them, ten at a time, and tell how many have ended."""
-    at_once = 10
-    slots = asyncio.Semaphore(at_once)
+    slots = asyncio.Semaphore(10)
     done = itertools.count(1)
     tell = progress or (lambda *_: None)
 
@@ -348,16 +329,12 @@ async def map_questions(
             finally:
                 tell("asked", next(done), len(questions))
 
-    ended = Runs(
-        await asyncio.gather(*map(ask_one, questions), return_exceptions=True), questions
-    )
-    refused = next(
-        (ended_run for ended_run in ended if isinstance(ended_run, BaseException)), None
-    )
+    ended = await asyncio.gather(*map(ask_one, questions), return_exceptions=True)
+    refused = next((entry for entry in ended if isinstance(entry, BaseException)), None)
     if refused is not None and not (return_exceptions and isinstance(refused, Exception)):
-        run_ids = ", ".join(ended_run.run_id for ended_run in ended if isinstance(ended_run, Run))
+        run_ids = ", ".join(entry.run_id for entry in ended if isinstance(entry, Run))
         refused.add_note(
             f"The other runs of this map: {run_ids or 'none'}. return_exceptions=True gives them back."
         )
         raise refused
-    return ended
+    return Runs(ended, questions)

@@ -91,17 +91,10 @@ class Calls(FrameList[Call]):
 
     def total(self) -> Json:
         """Return how many calls there are, and the sums of their tokens and money; None where nothing is counted."""
-        read, cached, output = (
-            sum(call[name] or 0 for call in self) for name in ("input", "cached", "output")
-        )
+        names = ("input", "cached", "output")
+        counts = {name: sum(Json(call)[name] or 0 for call in self) for name in names}
         money = [call["money"] for call in self if call["money"] is not None]
-        counts = {
-            "calls": len(self),
-            "input": read,
-            "cached": cached,
-            "output": output,
-            "tokens": read + output,
-        }
+        counts |= {"calls": len(self), "tokens": counts["input"] + counts["output"]}
         return {**counts, "money": sum(money) if money else None}
 
     def by_role(self, role: str) -> Calls:

@@ -113,17 +113,16 @@ class Driver:
             2
         )  # one computes while the other's checkpoint is written
         self._opening = threading.Lock()
+        self._saver: Checkpoints | None = None
 
-    @cached_property
+    @property
     def saver(self) -> Checkpoints:
         """Open the checkpoints when they are first used."""
         from workbench.records.checkpoints import Checkpoints
 
-        # from Python 3.12 on two threads may both find that nothing is cached
         with self._opening:
-            if "saver" not in vars(self):
-                vars(self)["saver"] = Checkpoints.open(self._path)
-        return vars(self)["saver"]
+            self._saver = self._saver or Checkpoints.open(self._path)
+        return self._saver
 
     @cached_property
     def graph(self) -> Any:
@@ -134,8 +133,8 @@ class Driver:
 
     def close(self) -> None:
         """Close the checkpoints and the stores."""
-        if "saver" in vars(self):
-            self.saver.conn.close()
+        if self._saver:
+            self._saver.conn.close()
         self.conversations.close()
         self.runs.close()
 

@@ -100,8 +100,8 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         "note": _text("note", note),
         "who": _text("who", who) or run.row["user_id"],
         "labels": _checked(labels),
+        "answer_kind": run.state.get("answer_kind", ""),
     }
-    metadata["answer_kind"] = run.state.get("answer_kind", "")
     conversations = run._work.driver(run.run_id).conversations
     # as persisted
     message_id = conversations.message_id(run.row["conversation_id"], f"{run.run_id}:assistant")
@@ -132,19 +132,14 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
 
 def read(rows: Iterable[Data]) -> Feedbacks:
     """Rows of the store as verdicts."""
-    return Feedbacks(_read(row) for row in rows)
+    return Feedbacks(map(_read, rows))
 
 
 def _read(row: Data) -> Feedback:
     columns = {name: row[name] for name in ("agent_type", "user_id", "session_id", "message_id")}
-    renamed = {
-        "run_id": "thread_id",
-        "good": "is_positive",
-        "when": "created_at",
-        "question": "query",
-    }
-    own = {name: row[column] for name, column in renamed.items()}
-    return Feedback(**columns, **own, **row["metadata"])  # type: ignore[typeddict-item]
+    columns |= {"run_id": row["thread_id"], "good": row["is_positive"]}
+    columns |= {"when": row["created_at"], "question": row["query"]}
+    return Feedback(**columns, **row["metadata"])  # type: ignore[typeddict-item]
 
 
 def _checked(labels: Data) -> Json:

@@ -17,7 +17,7 @@ from workbench.errors import RunError, UnknownKnowledge, refusing, shown
 from workbench.graphs.reviewers import repeat_answer
 from workbench.models.wire import hidden
 from workbench.plans import Plan
-from workbench.records.store import RunRow
+from workbench.records.store import ENDED, RunRow
 from workbench.records.tape import answered, begun, read
 from workbench.runs.stored import Recording, asked_dates, snapshot
 from workbench.settings import (
@@ -251,7 +251,7 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
         with suppress(UnknownKnowledge):  # then what the tape says of it holds
             seen = f"@{'/'.join(dates)}" if dates else ""
             versions[name] = run._workspace.knowledge.get(name).fingerprint() + seen
-    ended = records if run.status in ("running", "paused", "interrupted") else ()
+    ended = () if run.status in ENDED else records
     taped = answered(plan, effects, records, kb, versions)
     starts = {
         step.step_id
@@ -263,15 +263,8 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
         tool = plan.step(step_id).tool
         runs = step_id in starts
         p50, p90 = _quantiles(history.get(tool, ())) if runs else (0.0, 0.0)
-        row = {
-            "step_id": step_id,
-            "tool": tool,
-            "replayed": bool(end),
-            "runs": runs,
-            "p50_s": p50,
-            "p90_s": p90,
-        }
-        rows.append(row)
+        row = {"step_id": step_id, "tool": tool, "replayed": bool(end), "runs": runs}
+        rows.append({**row, "p50_s": p50, "p90_s": p90})
     seconds = {}
     for name in ("p50", "p90"):
         taken = {row["step_id"]: row[f"{name}_s"] for row in rows}

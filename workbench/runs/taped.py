@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.metadata import version
+from itertools import count
 from typing import Any, NoReturn
 
 from pydantic import SecretStr, create_model
@@ -65,17 +66,15 @@ class StillClock:
 
     def __init__(self, began: str):
         self._began = datetime.fromisoformat(began)
-        self._looks = 0
+        self._looks = count(1)
 
     def now(self) -> datetime:
         """Return the recorded beginning, and a little more at every look."""
-        self._looks += 1
-        return self._began + timedelta(microseconds=self._looks)
+        return self._began + timedelta(microseconds=next(self._looks))
 
     def monotonic(self) -> float:
         """Seconds since the beginning: the looks so far, each a microsecond."""
-        self._looks += 1
-        return self._looks / 1e6
+        return next(self._looks) / 1e6
 
 
 class TapedBases:
@@ -264,7 +263,9 @@ def run_context(
     sources = [read(store, source) for source in spec["sources"]]
     tape = Tape(store, row["run_id"], spec["mode"], sources, options.get("results", {}))
     begin = begun(tape.known)
-    settings = _settings(context.settings, begin.get("settings", {}), options.get("settings", {}))
+    changes = merge_settings(begin.get("settings", {}), options.get("settings", {}))
+    fields = type(context.settings).model_fields
+    settings = context.settings.with_changes({n: v for n, v in changes.items() if n in fields})
     prompts = Prompts(saved={**begin.get("prompts", {}), **options.get("prompts", {})})
     day = str(begin.get("clock", row["created_at"]))[:10]
     context = replace(context, settings=settings, prompts=prompts, today=day)
@@ -339,14 +340,6 @@ def described(tools: Mapping[str, Tool]) -> Json:
         }
         for name, tool in tools.items()
     }
-
-
-def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
-    changes = merge_settings(recorded, edited)
-    fields = type(settings).model_fields
-    return settings.with_changes(
-        {name: value for name, value in changes.items() if name in fields}
-    )
 
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:

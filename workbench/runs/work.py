@@ -31,7 +31,7 @@ from workbench.graphs.reviewers import as_json, repeat_answer
 from workbench.ports import Context
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.records.lease import Lease
-from workbench.records.store import RunRow, RunStore, new_run_id
+from workbench.records.store import ENDED, RunRow, RunStore, new_run_id
 from workbench.runs.driver import AnswerTo, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
 from workbench.state import Data, Json
@@ -112,7 +112,6 @@ FORKED = (
 )
 RUNS_IN_MEMORY = 50
 """How many runs stay in memory after their work, for late listeners; of those that leave nothing, how many at all."""
-_ENDED = ("done", "failed", "cancelled")
 HINTS = {
     "interrupted": " Its process died; continue with `resume`, without an answer.",
     "failed": " Continue with `resume`, without an answer.",
@@ -438,7 +437,7 @@ class Work:
                 if self.holder(run_id):
                     raise RunError(f"Run {run_id} is running. Cancel it first.")
                 driver = self.driver(run_id)
-                if (row := driver.runs.get(run_id))["status"] not in _ENDED:
+                if (row := driver.runs.get(run_id))["status"] not in ENDED:
                     self.take(driver, row)  # no process answers or resumes it now
                 by_driver[driver].append(run_id)
         for driver, stored in by_driver.items():
@@ -483,7 +482,7 @@ class Work:
             if (
                 self._private
                 and self._private.runs.has(run_id)
-                and self._private.runs.get(run_id)["status"] in _ENDED
+                and self._private.runs.get(run_id)["status"] in ENDED
             ):
                 self.loop.submit(
                     self._private.forget([run_id])
@@ -501,7 +500,7 @@ class Work:
         """Tell the observer of runs that this one has ended."""
         with suppress(WorkspaceError):  # the disk is full, which the run itself reports
             row = driver.runs.get(run_id)
-            if self.ended and row["status"] in _ENDED and not row["graph"]:
+            if self.ended and row["status"] in ENDED and not row["graph"]:
                 self.ended(run_id)
 
     async def _heed(self, driver: Driver, live: Live) -> None:

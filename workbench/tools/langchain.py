@@ -16,6 +16,7 @@ from workbench.models.chat import untitled
 from workbench.ports import KnowledgeBase, Tool
 from workbench.records.prompts import fenced
 from workbench.state import Data, Json
+from workbench.text import joined_values
 from workbench.tools.evidence import passage_id
 from workbench.tools.tool import StepLog, read_input
 
@@ -127,21 +128,18 @@ def result_text(output: Data, shown: Collection[str] = ()) -> str:
         _passage(result, result["result_id"] in shown) for result in output.get("results", [])
     ]
     more = [
-        f"{name}: {_text(value)}"
+        f"{name}: {joined_values(value)}"
         for name, value in output.items()
         if name not in _FOR_STEPS and value
     ]
     return fenced("\n\n".join([*more, *lines])) or "Nothing was found."
 
 
-def _text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
 def _short(value: Any) -> str:
     """Return a field's value; of a long list its beginning and how many there are."""
-    cut = isinstance(value, list) and len(value) > RESULTS
-    return f"{_text(value[:RESULTS])}, … ({len(value)} in all)" if cut else _text(value)
+    if isinstance(value, list) and len(value) > RESULTS:
+        return f"{joined_values(value[:RESULTS])}, … ({len(value)} in all)"
+    return joined_values(value)
 
 
 def _passage(result: Data, is_shown: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,7 +23,8 @@ class PostgresConversations(SqlConversations):
     One connection under one lock, opened again by the next call when the server has dropped it.
 
     Args:
-        dsn: ``postgresql://user:password@host/database`` or libpq's ``key=value`` form; never shown in an error.
+        dsn: ``postgresql://user:password@host/database`` or libpq's ``key=value`` form; "" for the variables
+            ``POSTGRES_HOST``, ``_PORT``, ``_USER``, ``_PASSWORD`` and ``_DB``. Never shown in an error.
         now: the clock.
 
     Raises:
@@ -51,9 +53,10 @@ class PostgresConversations(SqlConversations):
             from psycopg.rows import dict_row
         except ImportError:
             raise MissingExtra("A conversation store in PostgreSQL", "postgres") from None
+        parts = {} if self._dsn else environment()
         try:
             return psycopg.connect(
-                self._dsn, autocommit=True, row_factory=dict_row, connect_timeout=10
+                self._dsn, autocommit=True, row_factory=dict_row, connect_timeout=10, **parts
             )
         except psycopg.OperationalError as error:
             raise WorkspaceError(
@@ -96,3 +99,11 @@ class PostgresConversations(SqlConversations):
         """Close the connection; what was stored stays stored."""
         with self._lock:
             self._connection.close()
+
+
+def environment() -> dict[str, Any]:
+    """Return where the server is by the variables ``POSTGRES_HOST``, ``_PORT``, ``_USER``, ``_PASSWORD``, ``_DB``."""
+    names = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD"}
+    names["dbname"] = "DB"
+    parts = {part: os.environ.get(f"POSTGRES_{name}", "") for part, name in names.items()}
+    return {part: value for part, value in parts.items() if value}
