@@ -22,7 +22,7 @@ from workbench.text import CJK
 
 _READ = """
     .jsonl .jsonl.gz .json .md .markdown .txt .csv .tsv .tsv.gz .html .htm .rst .ipynb .pdf .docx .pptx .xlsx .epub .rtf
-    .odt .eml
+    .odt .eml readme license
 """
 SUFFIXES = (*_READ.split(), *paths("readers"))
 STRUCTURE = "canvas:node"
