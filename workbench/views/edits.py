@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -52,9 +51,12 @@ def _edit_value(name: str, value: Any, proposal: Data, labels: Labels) -> str:
         return " · ".join(str(item.get("title", item.get("step_id"))) for item in value)
     if isinstance(value, bool):
         return labels("form_yes" if value else "form_no")
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    if isinstance(value, Mapping):
+        return labels("comma").join(
+            f"{field_title(key, labels)} = {labels.get(f'need_{each}', cut(each))}"
+            for key, each in value.items()
+        )
+    return cut(value, 1000)
 
 
 def plan_change_texts(changes: Data, labels: Labels) -> Iterator[str]:

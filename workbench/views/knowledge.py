@@ -110,7 +110,7 @@ class Around:
             for n, i in enumerate(members):
                 places[i] = complex(-1, middle + step * n)
                 if self.entities[i]["doc_id"]:  # below, where its relations pass through no other
-                    places[i] = complex(-0.5, row)
+                    places[i] = complex(0.6, row)
         return places
 
 
@@ -182,7 +182,6 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
             lines.append(entry)
         else:
             rows[i] = entry
-    under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     height = max([40, *(place.y + 14 for place in places.values())])
     legend = [("■", ink, labels("comma").join(each)) for ink, each in inks.items()]
     if len(graph.seeds) < len(graph.entities):
@@ -192,7 +191,14 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
         for kind, dashes in looks.items()
     ]
     body = Body(lines, rows, _WIDTH, height)
-    return sheet(graph.rows(), body, labels(f"knowledge_{state}"), under, legend, lines=kinds)
+    return sheet(
+        graph.rows(),
+        body,
+        labels(f"knowledge_{state}"),
+        labels("knowledge_told", n=len(graph.entities), m=len(graph.relations)),
+        legend,
+        lines=kinds,
+    )
 
 
 def detail(graph: Around, labels: Labels, text: str, key: str, **about: Any) -> Markup:

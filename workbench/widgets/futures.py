@@ -45,8 +45,7 @@ class Decisions(Panel):
             )
             for decision in document["decisions"]
         }
-        frame = draw("futures.decisions", self.labels, document=document)
-        self.region.show(Picture(frame, rows))
+        self.region.show(Picture(draw("futures.decisions", self.labels, document=document), rows))
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "fork":

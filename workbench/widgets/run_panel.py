@@ -116,7 +116,7 @@ class Working:
         """Forget what is chosen or edited, for another run."""
         self._piece = ""
         self._sentence = ""
-        self._at = ("", "")
+        self._at = list[Any]()
         self.calls.close()
         self.node.show()
         display_if(self.calls.region, False)
@@ -175,10 +175,10 @@ class Working:
 
     def _moved_on(self) -> bool:
         """Return whether the run came to another decision, or ended, and close the form of a step if so."""
-        at = (
-            str(self._document.get("status")),
-            str((self._document.get("review") or {}).get("review_id")),
-        )
+        at = [
+            self._document.get("status"),
+            (self._document.get("review") or {}).get("review_id"),
+        ]
         moved = at != self._at
         self._at = at
         if moved:
