@@ -413,7 +413,8 @@ def _stemmer() -> Any:
 
 
 _UNFINISHED = re.compile(
-    r"[(（《][^()（）《》\n]{0,80}[.!?。！？；]$|(?:\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Vol|Prof|Gen|Col|Sgt|Capt|Lt|Rev|Bros|Inc|Ltd|Co|Corp|Fig|Eq|Sec|approx|etc|i\.e|e\.g|U\.S|U\.K)|\b[A-Z])\.$"
+    r"[(（《][^()（）《》\n]{0,80}[.!?。！？；]$|(?:\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Vol|Prof|Gen|Col|Sgt|Capt|Lt|Rev|Bros|Inc|Ltd|Co|Corp|Fig|Eq|Sec|approx|etc|i\.e|e\.g|U\.S|U\.K)"
+    r"|\b[A-Z]|(?:^|› )\d{1,3})\.$"
 )
 
 _BEGINS = re.compile(r"(?:^|[.!?]\s+|“)([A-Za-z])")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from markdown_it.common.html_blocks import block_names
 
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.ports import Words
@@ -35,6 +36,8 @@ PASSAGES, RERANKED = 10, 8
 """So many of the first pieces of evidence are read; so many of their sentences are reranked, which costs most."""
 BUDGET, QUOTES = 60, 4
 """Words of an answer in all, with the titles (a Chinese character counts half a word), and its most sentences."""
+_BELOW = " › "
+"""Between a heading and what is below it."""
 SIGNALS = ("said", "above", "near", "sense", "foreign_sense", "first", "begins", "led")
 """What is seen of a sentence, each about 0 to 1, for the weights of ``quoting.json``:
 
@@ -69,12 +72,13 @@ class Sentence(NamedTuple):
     is_field: bool = False
 
     def below_heading(self, question: str) -> str:
-        """Return the text, behind its heading where only that says a word of the question: "0.6 (May 2022): Fixed." """
-        heading = self.heading.rstrip(":：")
-        added = {*word_stems(heading)} - {*word_stems(f"{self.title} {self.text}")}
-        if heading[-1:] in "?？" or added.isdisjoint(word_stems(question)):
-            return self.text
-        return f"{heading}{'：' if CJK.search(heading) else ': '}{self.text}"
+        """Return the text, behind the headings that alone say a word of the question: "0.6 (May 2022): Fixed." """
+        words = {*word_stems(question)} - {*word_stems(f"{self.title} {self.text}")}
+        above = [part.rstrip(":：") for part in self.heading.split(_BELOW)]
+        added = [part for part in above if words & {*word_stems(part)} and not _ASKS.search(part)]
+        heading = _BELOW.join(added)
+        colon = "：" if CJK.search(heading) else ": "
+        return f"{heading}{colon}{self.text}" if added else self.text
 
 
 class Quotes(NamedTuple):
@@ -405,28 +409,25 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
     (('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C'))
     """
     heading = ""
-    opening = ""  # the line that ends with a colon before a list, a table or code
-    pieces = []
+    opening = ""  # the line that ends with a colon before what it opens
+    pieces = list[tuple[str, str]]()
     for block in blocks(text):
         if block.kind == "heading":
             heading = bare(block.text)
             opening = ""
-        elif block.kind == "text":
-            pieces += [
-                (heading, cut(sentence))
-                for line in block.text.split("\n")
-                for sentence in sentences(bare(line))
-                if fold(sentence) != fold(title)
-            ]
-            opening = pieces[-1][1] if pieces and pieces[-1][1].endswith((":", "：")) else ""
-        elif words := _whole_piece(block):
-            if opening and pieces[-1] == (heading, opening):
+            continue
+        is_text = block.kind == "text"
+        for words in sentences(bare(block.text)) if is_text else [_whole_piece(block)]:
+            if not words or fold(words) == fold(title):
+                continue
+            if opening and pieces[-1][1] == cut(opening):
                 pieces.pop()  # it says nothing alone
             if block.kind == "code":
-                pieces.append((heading, cut(f"{opening} {words}".strip())))
+                words = f"{opening} {words}".strip()
                 opening = ""
-            else:
-                pieces.append((f"{heading} {opening}".strip(), cut(words)))
+            pieces.append((_BELOW.join(filter(None, (heading, opening))), cut(words)))
+            if is_text:
+                opening = words if words[-1] in ":：" else ""
     return tuple(pieces)
 
 
@@ -441,8 +442,7 @@ def _whole_piece(block: Block) -> str:
             [bare(cell) for cell in cells(block.text)],
         )
     lines = [line.strip() for line in block.text.split("\n") if line.strip()]
-    # what is only indented may be prose
-    return "" if block.head and len(lines) > _COMMANDS else "; ".join(lines)
+    return "" if len(lines) > _COMMANDS else "; ".join(lines)
 
 
 def _row(header: Sequence[str], cells: Sequence[str]) -> str:
@@ -456,11 +456,22 @@ def _row(header: Sequence[str], cells: Sequence[str]) -> str:
     )
 
 
+_MARKUP = re.compile(
+    r"`+([^`]+)`+"  # which is meant literally
+    r"|(?<![^\s(（《“\"'])([*_])(?=[^\s*_])([^*_`\n]+)(?<=\S)\2(?![\w*{\\^])|\*\*|__(?=\S)|(?<=\S)__|`+|^\s*>+\s?|<!--[^<>]{0,400}>"
+    # only elements of HTML: the <file> of a command is text
+    rf"|</?(?:{'|'.join(block_names)}|abbr|big|br|code|del|em|font|img|ins|kbd|mark|picture|small|source|span|strong"
+    r"|sub|sup|tt|video|[abisu])(?:[\s/][^<>]{0,400})?>"
+)
+
+
 def bare(text: str) -> str:
     """Return a text without markup, control characters and marks of its own, which would point at other evidence.
 
     >>> bare("**Run** `tarn save` [2] as in [the guide](http://x)\\x1b!")
     'Run tarn save as in the guide!'
+    >>> bare("<b>Run _tarn_</b> <file> in `__init__` or my_own_file, (g)_a (h)_b<br/>")
+    'Run tarn <file> in __init__ or my_own_file, (g)_a (h)_b'
     """
     text = re.sub(r"\[\s*!\[[^\[\]]*\]\([^()]*\)\s*\]\([^()]*\)", "", text)  # a badge
     text = re.sub(r"!?\[([^\[\]]*)\]\([^()\s]*\)", r"\1", text)
@@ -469,11 +480,7 @@ def bare(text: str) -> str:
         "",
         text,
     )
-    text = re.sub(r"(?<![\w*])\*(?=[^\s*])([^*\n]+)(?<=\S)\*(?![\w*])", r"\1", text)
-    text = re.sub(
-        r"\*\*|__(?=\S)|(?<=\S)__|`+|<(?:/?[a-zA-Z]|!--)[^<>]{0,400}>|^\s*>+\s?", "", text
-    )
-    return re.sub(r"\s+", " ", text).strip()
+    return re.sub(r"\s+", " ", _MARKUP.sub(r"\1\3", text)).strip()
 
 
 def cut(text: str) -> str:

@@ -15,6 +15,16 @@ from workbench.text import CJK
 ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)、])\s+(?=\S)|^\s*\d{1,3}、(?=\S)")
 _QUOTED = re.compile(r"^\s*>[>\s]*")
 _ROW = re.compile(r"\s*\|.*\|")
+_TIME = r"\d?\d:\d\d(?::\d\d)?"
+_TURN = re.compile(
+    rf"(\A|\n\n)([\[(]?(?:\d[\d/.: -]*[ ,T])?{_TIME}[\])]? {{1,4}}\S.{{0,30}}|\S.{{0,30}} {{2,4}}{_TIME})"
+    rf" *\n(?=\S)(?!.*{_TIME})"
+)
+"""The line over what somebody says in a chat or a transcript: a name and a time."""
+_OVER = re.compile(
+    r"(?m)^( *)(?![-*+•]\s|[>#|]|\d{1,3}[.)、])(\S.{0,38})\n(?=(?:\1 +\S.*(?:\n|\Z))+(?:\s*\n|\Z))"
+)
+"""A short line over lines that are all indented more."""
 _NARROW = 40
 """The width of lines that were broken to fit; a Chinese character is two wide."""
 _TIGHT = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
@@ -121,6 +131,22 @@ def cells(row: str) -> list[str]:
         cell.strip().replace(r"\|", "|")
         for cell in re.split(r"(?<!\\)\|", re.sub(r"^\||(?<!\\)\|$", "", row))
     ]
+
+
+def laid_out(text: str) -> str:
+    r"""Return plain text with its headings as in Markdown: short lines over lines that are all indented more.
+
+    Elsewhere an indent says nothing.
+
+    >>> laid_out("OPTIONS\n   -o, --only\n       Print only\n       matches.\n\n   Other text.")
+    '\n## OPTIONS\n\n\n## -o, --only\n\nPrint only\nmatches.\n\nOther text.'
+    >>> laid_out("2025-11-03 09:12 王芳\n大家早。")
+    '2025-11-03 09:12 王芳: 大家早。'
+    """
+    if "```" in text:  # it is Markdown
+        return text
+    text = _OVER.sub(r"\n## \2\n\n", _TURN.sub(r"\1\2: ", text.expandtabs()))
+    return re.sub(r"(?m)^ +", "", text)
 
 
 def code(text: str, language: str) -> str:

@@ -30,7 +30,7 @@ from workbench.errors import shown
 from workbench.knowledge import vocabulary
 from workbench.knowledge.reading import formats as documents
 from workbench.knowledge.reading import tables, triples
-from workbench.knowledge.reading.blocks import Block, blocks
+from workbench.knowledge.reading.blocks import Block, blocks, laid_out
 from workbench.knowledge.reading.files import (
     BROKEN,
     STRUCTURE,
@@ -349,6 +349,8 @@ def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
         yield from _rows(partial(tables.sheet, sheet, _UNTYPED), path)
     if sheets:
         return
+    if attached := record.get("attachments"):
+        yield 0, Note(f"what is attached is not read: {shown(', '.join(attached))}")
     yield 1, _named({"id": doc_id, **record}, path)
 
 
@@ -511,7 +513,9 @@ def _prose(path: Path, doc_id: str, suffix: str) -> Read:
         text = _as_markdown(text)
         # a heading behind a paragraph is a section's
         record["title"] = documents.heading_of(text) if text.startswith("# ") else ""
-    elif suffix != ".txt":
+    elif suffix == ".txt":
+        text = laid_out(text)
+    else:
         try:
             text, record = _front_matter(text)
         except Unreadable as error:
@@ -596,7 +600,7 @@ def _front_matter(text: str) -> tuple[str, Json]:
         why = str(getattr(error, "problem", None) or error or "nested too deep")
         place = getattr(error, "problem_mark", None)
         where = f"line {place.line + 2}: " if place else ""
-        fix = "quote a value that holds ': '"
+        fix = "quote a value that holds ': ' or begins with '{'"
         raise Unreadable(
             f"the front matter cannot be read ({where}{why}), and is kept as text: {fix}"
         ) from None
@@ -630,7 +634,7 @@ def _front_value(value: Any) -> Any:
     if not isinstance(value, str):
         return value.isoformat() if hasattr(value, "isoformat") else value
     return {"true": True, "false": False, "null": None, "~": None}.get(
-        value.lower(), tables.typed(value)
+        value.lower(), tables.typed(unlinked(value))
     )
 
 
@@ -683,7 +687,7 @@ def _document(record: Any, path: Path) -> Document:
         text=text.strip(),
         url=str(record.get("url") or ""),
         licence=str(next(iter(licences.values()), "")),
-        type=str(record.get("type") or "Document"),
+        type=dict(_flat("", record.get("type"))).get("", "Document"),
         fields=fields,
         aliases=tuple(name for name in dict.fromkeys(aliases_given) if name != title),
         names=_names(record.get("names"), fields),

@@ -56,14 +56,14 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_LARGER = {
+LARGER = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
     "big5": "big5hkscs",
     "shift_jis": "cp932",
     "euc_kr": "cp949",
 }
-_LARGER |= {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874"}
+LARGER |= {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874"}
 """Encodings of which people name a part, and write the whole."""
 _ODD = re.compile(r"ÿ|[^\W\d_][¡-©«-´¶¸»-¿×÷][^\W\d_]|[\ue000-\uf8ff]")
 """What no text has: signs between letters, characters without a meaning."""
@@ -324,7 +324,7 @@ def _guess(raw: bytes) -> str:
     detector = EncodingDetector()
     detector.feed(raw, last=True)
     guess = codecs.lookup(detector.guess(tld=None, allow_utf8=False)).name
-    encoding = _LARGER.get(guess, guess)
+    encoding = LARGER.get(guess, guess)
     text = raw.decode(encoding, "replace")
     high = sum(byte > 127 for byte in raw)
     short = high < 5 and not re.search(rb"[A-Za-z]", raw)

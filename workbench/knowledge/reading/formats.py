@@ -7,6 +7,8 @@ function from a path to a record, and its line in ``READERS``.
 
 from __future__ import annotations
 
+import email
+import email.policy
 import faulthandler
 import json
 import os
@@ -20,9 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from workbench.knowledge.reading import blocks
-from workbench.knowledge.reading.files import LONGEST, Unreadable, must_be_short, read_text
+from workbench.knowledge.reading.files import (
+    LARGER,
+    LONGEST,
+    Unreadable,
+    must_be_short,
+    read_text,
+)
 from workbench.state import Json
-from workbench.text import fold
+from workbench.text import fold, iso
 
 PATIENCE_S = 120.0
 """Seconds that reading one document may take."""
@@ -138,20 +146,22 @@ def record(path: Path) -> Json:
 
 
 def heading_of(text: str) -> str:
-    """Return the first heading of the first level: one below it names a section."""
-    return next((block.text for block in blocks.blocks(text) if block.level == 1), "")
+    """Return the first heading, if it is of the first level: any other names a section."""
+    first = next((block for block in blocks.blocks(text) if block.kind == "heading"), None)
+    return first.text if first and first.level == 1 else ""
 
 
 def _html(path: Path) -> Json:
-    from bs4 import BeautifulSoup
-
     must_be_short(path)
     declared = b"charset" in path.read_bytes()[:2048]
-    page = BeautifulSoup(path.read_bytes() if declared else read_text(path), "html.parser")
-    metas = {
-        str(tag.get("name")).lower(): str(tag.get("content", "")) for tag in page.find_all("meta")
-    }
-    name = page.title.get_text().strip() if page.title else ""
+    return _page(path.read_bytes() if declared else read_text(path))
+
+
+def _page(content: bytes | str) -> Json:
+    from bs4 import BeautifulSoup
+
+    page = BeautifulSoup(content, "html.parser")
+    about = _extracted(str(page).encode(), "text/html")
     for tag in page.select(_LEFT_OUT):
         tag.decompose()
     body = page.main or page  # around it a site says the same on each page
@@ -163,12 +173,8 @@ def _html(path: Path) -> Json:
     text = re.sub(r"!?\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
     text = re.sub(r"(\*\*|`)(?=\S)([^*`\n]+?)\1", r"\2", text)
     return {
-        "title": _page_title(text, name),
-        "author": metas.get("author") or metas.get("citation_author"),
-        "date": metas.get("date") or metas.get("dc.date") or metas.get("citation_date"),
-        "keywords": [
-            word.strip() for word in metas.get("keywords", "").split(",") if word.strip()
-        ],
+        **about,
+        "title": _page_title(text, about["title"]),
         "text": text,
     }
 
@@ -203,8 +209,40 @@ def _notebook(path: Path) -> Json:
     }
 
 
+def _mail(path: Path) -> Json:
+    """Read a mail: its text, or its page where that says far more. Attachments are named only."""
+    must_be_short(path)
+    mail: Any = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    # whom it is to is no field: it would hold the same names as the author
+    readers = f"To: {mail.get('to', '')}; {mail.get('cc', '')}".rstrip("; ")
+    texts = list[str]()
+    pages = list[str]()
+    attached = []
+    for part in mail.walk():
+        kind = part.get_content_type()
+        if kind in ("text/plain", "text/html"):
+            charset = part.get_content_charset("utf-8")
+            part.set_param("charset", LARGER.get(charset, charset))
+            (texts if kind == "text/plain" else pages).append(part.get_content())
+        elif name := part.get_filename():
+            attached.append(name)
+    # as Markdown, the line before a signature would make a heading of what is above it, and what
+    # follows a quotation at once would be of it
+    text = re.sub(r"(?m)^-- ?\r?$", "", "\n".join(texts))
+    text = blocks.laid_out(re.sub(r"(?m)^(>.*)\n(?!>)", r"\1\n\n", text))
+    page = str(_page("\n".join(pages))["text"])
+    return {
+        "title": mail.get("subject", ""),
+        "type": "Mail",
+        "author": re.sub(r"\"|\s+<[^<>]*>", "", mail.get("from", "")),
+        "date": iso(str(mail["date"])),
+        "attachments": attached,
+        "text": f"{readers}\n\n{page if len(page) > 2 * len(text) else text}",
+    }
+
+
 def _office(path: Path) -> Json:
-    """Read PDF, DOCX, PPTX, XLSX, EPUB, RTF, ODT and mail."""
+    """Read PDF, DOCX, PPTX, XLSX, EPUB, RTF and ODT."""
     # how many times the longest text an archive may unpack to: styles and pictures are in it too
     unpacked = 8
     must_be_short(path)
@@ -215,8 +253,11 @@ def _office(path: Path) -> Json:
                     f"it unpacks to more than {unpacked * LONGEST // 2**20} MB: save its text as .txt"
                 )
     record = _extracted(path.read_bytes(), path)
-    record["text"] = re.sub(r"\[\^\w+\](:\n +)?", "", record["text"])  # marks of notes
-    return {**record, "text": re.sub(r"\\([!-/:-@\[-`{}~])", r"\1", record["text"])}
+    # marks of notes, and what is escaped
+    text = re.sub(
+        r"\[\^\w+\](?::\n +)?|\[\d+\]\(#[^()]*\)|\\([!-/:-@\[-`{}~])", r"\1", record["text"]
+    )
+    return {**record, "text": text}
 
 
 def _extracted(content: bytes, kind: Path | str) -> Json:
@@ -228,18 +269,14 @@ def _extracted(content: bytes, kind: Path | str) -> Json:
     extracted = kreuzberg.extract_bytes_sync(content, mime, config=config)
     about = extracted.metadata
     tags = about.get("meta_tags") or {}
-    date = re.match(
-        r"\d{4}-\d\d-\d\d",
-        str(about.get("created_at") or tags.get("date") or tags.get("citation_date") or ""),
-    )
-    sheets = (
-        [table.cells for table in extracted.tables] if str(kind).lower().endswith(".xlsx") else []
-    )
+    date = about.get("created_at") or tags.get("date") or tags.get("dc_date")
+    is_workbook = str(kind).lower().endswith(".xlsx")
+    sheets = [table.cells for table in extracted.tables if is_workbook]
     return {
-        "title": about.get("title") or about.get("subject") or heading_of(extracted.content),
-        "author": _single(about.get("authors") or []),
-        "date": date[0] if date else "",
-        "keywords": about.get("keywords") or [],
+        "title": about.get("title") or heading_of(extracted.content),
+        "author": _single(about.get("authors") or []) or tags.get("citation_author"),
+        "date": iso(date or tags.get("citation_date")),
+        "keywords": about.get("keywords"),
         "text": extracted.content.strip(),
         "sheets": [sheet for sheet in sheets if len(sheet) > 1 and len(sheet[0]) > 1],
     }
@@ -254,7 +291,6 @@ READERS: dict[str, Callable[[Path], Json]] = {
     ".html": _html,
     ".htm": _html,
     ".ipynb": _notebook,
-    **dict.fromkeys(
-        (".pdf", ".docx", ".pptx", ".xlsx", ".epub", ".rtf", ".odt", ".eml"), _office
-    ),
+    ".eml": _mail,
+    **dict.fromkeys((".pdf", ".docx", ".pptx", ".xlsx", ".epub", ".rtf", ".odt"), _office),
 }
