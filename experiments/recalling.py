@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 from workbench.errors import CorpusError, shown
 from workbench.models.embeddings import TextModel, text_model
 from workbench.parts.evaluate.measures import (
-    Progress,
     Rows,
     compare,
     milliseconds,
@@ -32,7 +31,7 @@ from workbench.parts.evaluate.measures import (
 from workbench.parts.evaluate.questions import Row, choose, distinct, gold_ids, read_rows
 from workbench.parts.memory.ranking import Conversation, Turn
 from workbench.settings import Settings
-from workbench.state import Json
+from workbench.state import Json, Progress
 from workbench.tools.scoring import rrf
 
 

@@ -222,6 +222,11 @@ class MissingExtra(WorkbenchError, ImportError):
         )
 
 
+def reason(error: BaseException | str) -> str:
+    """Return what an error of a library says, in a line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
 def first_fault(error: Any) -> str:
     """Return the first thing that pydantic finds wrong: where, and what."""
     fault = error.errors()[0]

@@ -7,17 +7,18 @@ A distribution adds a part of its own by an entry point in the group ``workbench
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from workbench.errors import WorkbenchError
 
 Paths = Mapping[str, str]
 """Name -> ``"module:name"``."""
+_NONE: Paths = MappingProxyType({})
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "agent": ("agent", "agents", "retrieval_graph"),
     "chains": (),
@@ -36,8 +37,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
 """The parts of this package, each with the attributes that it gives to ``Workbench`` and ``Run``."""
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One capability and what it adds. Values are ``"module:name"``, the module relative to ``package``.
 
     Attributes:
@@ -62,19 +62,19 @@ class Part:
     name: str
     package: str
     settings: str = ""
-    nodes: Paths = field(default_factory=dict)
-    tools: Paths = field(default_factory=dict)
-    commands: Paths = field(default_factory=dict)
-    workbench: Paths = field(default_factory=dict)
-    run: Paths = field(default_factory=dict)
-    forms: Paths = field(default_factory=dict)
-    widgets: Paths = field(default_factory=dict)
-    cells: Paths = field(default_factory=dict)
-    views: Paths = field(default_factory=dict)
-    readers: Paths = field(default_factory=dict)
-    stores: Paths = field(default_factory=dict)
-    sources: Paths = field(default_factory=dict)
-    services: Paths = field(default_factory=dict)
+    nodes: Paths = _NONE
+    tools: Paths = _NONE
+    commands: Paths = _NONE
+    workbench: Paths = _NONE
+    run: Paths = _NONE
+    forms: Paths = _NONE
+    widgets: Paths = _NONE
+    cells: Paths = _NONE
+    views: Paths = _NONE
+    readers: Paths = _NONE
+    stores: Paths = _NONE
+    sources: Paths = _NONE
+    services: Paths = _NONE
 
 
 class Service:

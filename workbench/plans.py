@@ -6,7 +6,6 @@ problem names the step and the fix. Whether a step's tool and input exist is che
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -20,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from workbench.errors import PlanError
 from workbench.state import Condition, Data, ExecutionRecord, Json, Op, Reason, Records
-from workbench.text import clean, fold
+from workbench.text import clean, fold, text_digest
 
 SIGNS: Mapping[str, Op] = {
     "!=": "ne",
@@ -93,10 +92,14 @@ def _typed(text: str) -> str | int | float:
 ENDED_WELL = ("success", "partial")
 
 
-class PlanBudget(BaseModel):
-    """What one step may spend. ``timeout_s`` seconds an attempt; ``max_retries`` attempts after the first."""
+class Frozen(BaseModel):
+    """Values that are checked once: an unknown one is refused, and none can be changed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class PlanBudget(Frozen):
+    """What one step may spend. ``timeout_s`` seconds an attempt; ``max_retries`` attempts after the first."""
 
     timeout_s: float = 15
     top_k: int = 50
@@ -104,7 +107,7 @@ class PlanBudget(BaseModel):
     max_retries: int = 1
 
 
-class PlanStep(BaseModel):
+class PlanStep(Frozen):
     """One call of one tool. A ``tool_input`` value may be ``{"$from": "step_id.field"}``, which is a dependency too.
 
     For a text there may be words around it: ``{"$from": "step_id.field", "text": "Who built {}?"}``.
@@ -112,8 +115,6 @@ class PlanStep(BaseModel):
     A step runs automatically (``always``), when the reflector or a person wakes it (``if_insufficient``), or only
     when a person does (``held``).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     step_id: str
     objective: str
@@ -151,10 +152,8 @@ class PlanStep(BaseModel):
         )
 
 
-class Plan(BaseModel):
+class Plan(Frozen):
     """A DAG of steps with a version. ``plan_id`` is a hash of the content, so equal plans have equal ids."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: int = 1
     problem_statement: str = ""
@@ -175,7 +174,7 @@ class Plan(BaseModel):
     def plan_id(self) -> str:
         """Twelve hex digits of the content: everything but version and metadata."""
         content = self.model_dump(mode="json", exclude={"version", "metadata"})
-        return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:12]
+        return text_digest(canonical_json(content), 12)
 
     def step(self, step_id: str) -> PlanStep:
         """Return the step of that id; ``KeyError`` when there is none."""

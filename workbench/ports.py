@@ -41,6 +41,7 @@ from workbench.state import (
     Decision,
     Entity,
     ExecutionRecord,
+    Hits,
     Json,
     Link,
     Mention,
@@ -186,7 +187,7 @@ class KnowledgeBase(Protocol):
     def about(self) -> About:
         """Return how much there is, and the words of its documents, fields and values."""
 
-    def search(self, kind: SearchKind, query: str, top_k: int) -> list[tuple[str, float]]:
+    def search(self, kind: SearchKind, query: str, top_k: int) -> Hits:
         """Return ``(chunk_id, score)`` by ``words`` (BM25 > 0) or ``meaning`` (cosine), best first, ties by id."""
 
     def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ from workbench.runs.stored import Recording, snapshot
 from workbench.runs.taped import run_context
 from workbench.runs.work import FORKED, Work
 from workbench.settings import PREFIX, ROLES, Settings
-from workbench.state import Data, Json
+from workbench.state import Data, Json, Progress, without_none
 from workbench.text import clean, keep_secret
 from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import speak
@@ -171,7 +171,7 @@ class Workbench(Extended):
         self,
         name: str,
         paths: Iterable[str | Path],
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
         *,
         vocabulary: str | Path | None = None,
         replace: bool = False,
@@ -326,7 +326,7 @@ class Workbench(Extended):
         messages: Iterable[str],
         *,
         return_exceptions: bool = False,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
         **options: Any,
     ) -> Runs:
         """Ask many independent questions, ten at once; a bar shows how many have ended.
@@ -598,7 +598,7 @@ class Workbench(Extended):
 
 def _with(changes: Data, parts: Data) -> Json:
     """Return the parts with these in their place; None takes one away."""
-    return {name: part for name, part in {**parts, **changes}.items() if part is not None}
+    return without_none({**parts, **changes})
 
 
 shows(Workbench.start, Workbench.ask, Workbench.map)

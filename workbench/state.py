@@ -336,6 +336,27 @@ class Reflection(TypedDict):
     signals: Json
 
 
+Progress = Callable[[str, int, int], None]
+"""Called as ``progress(stage, done, total)``; ``total`` is 0 while it is not known."""
+Hits = list[tuple[str, float]]
+"""``(chunk_id, score)``, best first, ties by id."""
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list unchanged, anything else as the only value of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def without_none(values: Data) -> Json:
+    """Return the values that are there."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def without_empty(values: Data) -> Json:
+    """Return the values that say something: no empty text, no empty list, no 0."""
+    return {name: value for name, value in values.items() if value}
+
+
 Action = Literal["approve", "edit", "reject", "respond"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 

@@ -6,7 +6,6 @@ context = memory_context([MemoryKnowledge("notes", {"a": "Lao She wrote The Teah
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,8 +27,8 @@ from workbench.ports import (
 from workbench.records.conversations import SqliteConversations
 from workbench.records.store import RunStore
 from workbench.settings import Settings
-from workbench.state import Condition, RouteDecision, Sort
-from workbench.text import detect_language, fold, terms
+from workbench.state import Condition, Hits, RouteDecision, Sort
+from workbench.text import detect_language, fold, terms, text_digest
 from workbench.tools.registry import ToolRegistry
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -69,7 +68,7 @@ class MemoryKnowledge(KnowledgeBase):
 
     def fingerprint(self) -> str:
         """SHA-256 of the texts."""
-        return hashlib.sha256(canonical_json(self._texts).encode()).hexdigest()
+        return text_digest(canonical_json(self._texts))
 
     def about(self) -> About:
         """Return the counts and the first titles: documents and passages are the same here."""
@@ -91,7 +90,7 @@ class MemoryKnowledge(KnowledgeBase):
             languages=sorted({detect_language(text) for text in self._texts.values()}),
         )
 
-    def search(self, kind: SearchKind, query: str, top_k: int) -> list[tuple[str, float]]:
+    def search(self, kind: SearchKind, query: str, top_k: int) -> Hits:
         """Return passages by the number of terms that they share with the query; by meaning it is their share."""
         query_terms = terms(query)
         each = 1.0 if kind == "words" else 1 / max(len(query_terms), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import threading
@@ -202,6 +203,21 @@ _STORM = re.compile(f"({_MARK}{{30}}){_MARK}+")
 _secrets: dict[str, None] = {}
 SHORTEST_SECRET = 8
 """Characters; a shorter text appears by chance in too many places."""
+
+
+def to_json(value: Any) -> str:
+    """Return a value as JSON that people can read: Chinese is not escaped."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def as_text(value: Any) -> str:
+    """Return a text unchanged, anything else as JSON."""
+    return value if isinstance(value, str) else to_json(value)
+
+
+def text_digest(text: str, length: int = 64) -> str:
+    """Return hex digits that follow from a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 def joined_values(value: Any) -> str:

@@ -13,7 +13,7 @@ from workbench.cli.ask import read_argument
 from workbench.cli.follow import ANSWER, finish, follow
 from workbench.cli.page import FAILED, JsonFile, Page, Pair, paged, parse_points
 from workbench.errors import Divergence
-from workbench.state import Json
+from workbench.state import Json, without_none
 from workbench.views.labels import labels_for
 
 _file = click.argument("path", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
@@ -90,7 +90,7 @@ def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> i
     """
     from workbench.views.labels.sentences import savings_text
 
-    changed = {name: value for name, value in edits.items() if value is not None}
+    changed = without_none(edits)
     if "result" in changed:
         changed["result"] = _json_or_text(read_argument(changed["result"]))
     if settings:

@@ -17,8 +17,8 @@ import click
 
 from workbench.errors import PlanError, WorkbenchError, WorkspaceError
 from workbench.extensions import load, paths
-from workbench.state import Json
-from workbench.text import visible, visible_json
+from workbench.state import Json, Progress
+from workbench.text import to_json, visible, visible_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,7 +126,7 @@ class Page:
         return sys.stderr.isatty() and not self.as_json
 
     @property
-    def progress(self) -> Callable[[str, int, int], None] | None:
+    def progress(self) -> Progress | None:
         """Return what says how far long work is, where a person sees it; None elsewhere."""
 
         def tell(name: str, done: int, total: int) -> None:
@@ -333,7 +333,7 @@ def _fail(
     if as_json:
         problems = {"problems": error.problems} if isinstance(error, PlanError) else {}
         failure = {"error": message, "type": type(error).__name__, **problems}
-        click.echo(visible_json(json.dumps(failure, ensure_ascii=False)))
+        click.echo(visible_json(to_json(failure)))
     else:
         click.echo(visible(text or f"error: {message}\n"), nl=False, err=True)
     return code

@@ -9,7 +9,7 @@ import click
 
 from workbench.cli.follow import show_ways_on
 from workbench.cli.page import Page, paged
-from workbench.state import Data
+from workbench.state import Data, without_empty
 from workbench.text import visible
 from workbench.views.labels import Labels, labels_for
 
@@ -85,7 +85,7 @@ def runs(
     """List the runs, newest first; with RUN_ID those that were made from it."""
     empty = f"No runs here yet. Ask something: {page.command('ask', 'QUESTION')}"
     options = {"session_id": session, "user_id": user, "status": status, "origin": run_id}
-    wanted = {name: value for name, value in options.items() if value}
+    wanted = without_empty(options)
     with page.open() as wb:
         if run_id:
             empty = f"Nothing was made of run {wb.run(run_id).run_id} yet."

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from workbench.errors import CapsuleError, PlanError, first_fault
+from workbench.errors import CapsuleError, PlanError, first_fault, reason
 from workbench.models.wire import secrets
 from workbench.plans import Plan
 from workbench.records.store import ENDED, RunStore, new_run_id
@@ -27,7 +27,7 @@ from workbench.records.tape import Effect
 from workbench.records.writing import write_file
 from workbench.settings import Settings
 from workbench.state import ConversationState, Decision, ExecutionRecord, Json, RetrievalResult
-from workbench.text import visible
+from workbench.text import to_json, visible
 from workbench.views.labels import labels_for
 from workbench.views.outline import run_html
 
@@ -242,7 +242,7 @@ def read(
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return first_fault(error)
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return reason(error)
 
 
 def redacted(value: Any, hidden: Iterable[str]) -> Any:
@@ -251,7 +251,7 @@ def redacted(value: Any, hidden: Iterable[str]) -> Any:
     >>> redacted({"said": ["the key is planted-key"]}, ["planted-key"])
     {'said': ['the key is [secret]']}
     """
-    text = json.dumps(value, ensure_ascii=False)
+    text = to_json(value)
     for secret in hidden:
-        text = text.replace(json.dumps(secret, ensure_ascii=False)[1:-1], "[secret]")
+        text = text.replace(to_json(secret)[1:-1], "[secret]")
     return json.loads(text)

@@ -19,7 +19,7 @@ from workbench.errors import RunError
 from workbench.language.citing import marked_sentences
 from workbench.plans import last_records
 from workbench.records.document import run_document
-from workbench.records.figures import Identity, identity
+from workbench.records.figures import Identity, identity, source_title
 from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY, ledger
 from workbench.records.tape import EDITED, begun, comparable, fingerprints
@@ -436,7 +436,7 @@ def _evidence(sides: Sequence[Side]) -> list[Json]:
         rows.append(
             {
                 **dict(zip(("source_id", "granularity", "kb"), key, strict=True)),
-                "title": str(results[0]["metadata"].get("title") or key[0]),
+                "title": source_title(results[0]),
                 "text_differs": not _alike([result["evidence"] for result in results]),
                 "changes": _changes(sides, places, ("gained", "lost", "moved", "same")),
                 "sides": [

@@ -7,7 +7,6 @@ problems. ``plan.metadata`` says who planned, and why.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -48,6 +47,7 @@ from workbench.ports import Bases, Context, Tool, Tools
 from workbench.records.proposals import last_needs
 from workbench.settings import BY_MODEL, RULES
 from workbench.state import Data, Decision, Json, Records, RetrievalState, RouteDecision
+from workbench.text import to_json
 from workbench.tools.langchain import model_input
 from workbench.tools.registry import check, condition_faults, require
 
@@ -248,11 +248,11 @@ async def planned_by_model(
         name: route[name] for name in ("query_intent", "filters", "entities") if route[name]
     }
     slots = {
-        "question": json.dumps(query, ensure_ascii=False),
+        "question": to_json(query),
         "today": context.today,
         "corpus": card(bases),
         "tools": described(tools),
-        "reading": json.dumps(reading, ensure_ascii=False),
+        "reading": to_json(reading),
         "history": history_text(state.get("history", []), settings.history_window),
         "before": _before(before, state, context),
         "needs": told_needs(last_needs(state.get("reflections", []))),

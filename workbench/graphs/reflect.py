@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
@@ -71,7 +70,7 @@ from workbench.state import (
     RetrievalState,
     StopReason,
 )
-from workbench.text import detect_language, fold
+from workbench.text import detect_language, fold, to_json
 from workbench.tools.registry import check, condition_faults
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import needs_sentence
@@ -100,6 +99,13 @@ class Pass(NamedTuple):
     bases: Bases
     evidence: Evidence
 
+    @classmethod
+    def read(cls, state: RetrievalState, context: Context) -> Pass:
+        """Return what there is now."""
+        bases = dated_bases(context, state)
+        evidence = current_evidence(state, context)
+        return cls(state, context, Plan.load(state["plan"]), bases, evidence)
+
     @property
     def base(self) -> KnowledgeBase:
         """Return the base of the best evidence."""
@@ -117,9 +123,8 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     context = runtime.context
     query = state["query"]
     decision = state["route_decision"]
-    bases = dated_bases(context, state)
-    now = Pass(state, context, Plan.load(state["plan"]), bases, current_evidence(state, context))
-    supply = read_supply(decision, bases)
+    now = Pass.read(state, context)
+    supply = read_supply(decision, now.bases)
     seen = _signals(now, supply)
     if spent := budget_spent(context):
         seen["spent"] = spent
@@ -157,9 +162,8 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 
 def answers_enough(state: RetrievalState, context: Context) -> bool:
     """Check whether what was found answers, with the fitted probability, by the rules alone."""
-    bases = dated_bases(context, state)
-    now = Pass(state, context, Plan.load(state["plan"]), bases, current_evidence(state, context))
-    return is_enough(_signals(now, read_supply(state["route_decision"], bases)))
+    now = Pass.read(state, context)
+    return is_enough(_signals(now, read_supply(state["route_decision"], now.bases)))
 
 
 def _signals(now: Pass, supply: Supply) -> Json:
@@ -558,9 +562,7 @@ async def reflected_by_model(
             [entry["need"] + " (met so far)" * (entry["need"] in met_before) for entry in needs]
         ),
         "steps": steps_text(now.plan, records, totals_by_step(now.state, context)),
-        "signals": json.dumps(
-            {name: seen[name] for name in _SHOWN if seen.get(name)}, ensure_ascii=False
-        ),
+        "signals": to_json({name: seen[name] for name in _SHOWN if seen.get(name)}),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
         "evidence": window_text(passages, groups, context.settings.merge_max_characters),

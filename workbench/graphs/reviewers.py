@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from workbench.errors import DecisionDiffers, InvalidAnswer
 from workbench.records.tape import comparable, differences
 from workbench.state import Data, Decision, Json
-from workbench.text import clean
+from workbench.text import clean, to_json
 
 Reply = Json
 """``{"decisions": [{"type", "edited_action"?, "message"?}], "note", "who"}``, as LangChain's middleware writes it."""
@@ -132,7 +132,7 @@ def as_json(reply: Any) -> Reply:
         kind = "nothing" if not reply else f"a {type(reply).__name__}"
         raise InvalidAnswer(f"{_REFUSED} $: an answer is {_SHAPE}, and this is {kind}.")
     try:
-        text = json.dumps(dict(reply), ensure_ascii=False)
+        text = to_json(dict(reply))
     except (TypeError, ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidAnswer(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +11,7 @@ from workbench.ports import Context, KnowledgeBase, Tool, Tools
 from workbench.records.figures import ResultsByStep
 from workbench.records.spending import spent
 from workbench.state import Data, Evidence, Json, Message, Records, RetrievalResult
-from workbench.text import clean
+from workbench.text import clean, to_json
 
 NONE = "—"
 """The text of an empty slot of a prompt."""
@@ -203,7 +202,7 @@ def steps_text(
                 for name, value in record["raw_input"].items()
                 if name not in ("top_k", "timeout_s")
             }
-            tool_input = json.dumps(own, ensure_ascii=False)[:_LONGEST_VALUE]
+            tool_input = to_json(own)[:_LONGEST_VALUE]
             count = record["output_summary"].get("evidence_count", 0)
             result = totals.get(step.step_id, f"{count} found")
             why = f": {record['error'][:_LONGEST_VALUE]}" if record["error"] else ""

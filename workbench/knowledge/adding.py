@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -32,6 +32,7 @@ from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json
 from workbench.records.sqlite import translate_errors
 from workbench.settings import Settings
+from workbench.state import Progress
 
 BATCH = 32
 """Documents that are read or looked up at once."""
@@ -231,14 +232,6 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
         connection.execute(f"DELETE FROM {table} WHERE doc_id = ?", (doc_id,))
 
 
-Progress = Callable[[str, int, int], None]
-"""``progress(stage, done, total)``; stages: read, vectors, words, write, graph, chroma.
-
-``total`` is 0 while it is not known. An exception in it ends the ``add``: the base stays unchanged, and what was
-computed is there for the next one.
-"""
-
-
 _VERSION = 21
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
 _GRAPH = ("entities", "relations", "mentions", "names", "communities", "homes")
@@ -265,7 +258,8 @@ class Addition:
         folder: of the base.
         name: of the base.
         settings: the embedding model, and how long a passage is.
-        progress: is called with the progress.
+        progress: hears of the stages read, vectors, words, write, graph, chroma. An exception in it ends the
+            ``add``: the base stays unchanged, and what was computed is there for the next one.
         before: the index whose documents keep their ids; None where they are replaced.
     """
 
@@ -291,7 +285,7 @@ class Addition:
         recipe = {
             "version": _VERSION,
             "chunk_characters": settings.chunk_characters,
-            "vocabulary": asdict(self._vocabulary),
+            "vocabulary": self._vocabulary.model_dump(),
         }
         self._recipe = canonical_json(recipe)
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from workbench.ports import About, Context, KnowledgeBase, SearchKind
-from workbench.state import Condition, Data, Entity, Op, RetrievalResult, Sort
+from workbench.state import Condition, Data, Entity, Hits, Op, RetrievalResult, Sort, as_list
 from workbench.text import fold, joined_values
 
 FIELDS = {
@@ -188,7 +188,7 @@ class PartialBase:
         documents = about["counts"]["documents"] - len(self.hidden)
         return About(**{**about, "counts": {**about["counts"], "documents": documents}})
 
-    def search(self, kind: SearchKind, query: str, top_k: int) -> list[tuple[str, float]]:
+    def search(self, kind: SearchKind, query: str, top_k: int) -> Hits:
         """Search by words or by meaning."""
         # some of the best passages may be left out: four times as many are searched
         hits = self._base.search(kind, query, 4 * top_k + len(self.hidden))
@@ -218,6 +218,6 @@ class PartialBase:
             return doc_ids
         passages = self._base.passages(doc_ids=doc_ids)
         values = [p["fields"].get(count) for p in passages if p["position"] == 0]
-        lists = (value if isinstance(value, list) else [value] for value in values)
+        lists = map(as_list, values)
         counted = Counter(str(v) for own in lists for v in {*own} if v is not None)
         return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -55,15 +55,12 @@ from workbench.ports import (
     call_reranker,
 )
 from workbench.settings import Settings
-from workbench.state import Condition, Json, Sort
+from workbench.state import Condition, Hits, Json, Sort
 from workbench.text import FUNCTION_WORDS, detect_language, simplified, stem, stems, terms
 
 if TYPE_CHECKING:
     import networkx
     import numpy as np
-
-Hits = list[tuple[str, float]]
-"""``(chunk_id, score)``, best first, ties by id."""
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -326,7 +323,7 @@ class CorpusKnowledge:
         )
         return [row[0] for row in rows]
 
-    def _where(self, conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
+    def _where(self, conditions: Sequence[Condition]) -> schema.Test:
         tests = []
         parameters = []
         for condition in conditions:
@@ -624,7 +621,7 @@ class View:
         """Check whether the store of vectors is up to this generation; a killed ``add`` leaves it behind."""
         return self._place.holds(self._index, self.generation)
 
-    def nearest(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]] | None:
+    def nearest(self, query: np.ndarray, top_k: int) -> Hits | None:
         """Return what the store finds, or None when it is not up to this generation, or was changed while it searched.
 
         A writer raises the generation before it touches the store, so the same generation afterwards means: untouched.

@@ -18,7 +18,7 @@ from typing import Any
 
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy, shown
 from workbench.knowledge import vocabulary as vocabularies
-from workbench.knowledge.adding import Addition, AddReport, Progress
+from workbench.knowledge.adding import Addition, AddReport
 from workbench.knowledge.indexes import stores
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge
@@ -28,6 +28,7 @@ from workbench.knowledge.rebuilding import READY, RebuildReport, rebuild, rememb
 from workbench.records.lease import holder_in, locked, note_holder
 from workbench.records.sqlite import translate_errors
 from workbench.settings import Settings
+from workbench.state import Progress
 
 # without folders that Windows cannot have: a workspace may be copied there
 _NAME = re.compile(r"(?!(?:general|con|nul|prn|aux|com[1-9]|lpt[1-9])\Z)[a-z0-9][a-z0-9_-]{0,63}")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from workbench.errors import KnowledgeError, WorkspaceError
 from workbench.knowledge import vocabulary
-from workbench.knowledge.adding import COLUMNS, Addition, AddReport, Progress, from_row
+from workbench.knowledge.adding import COLUMNS, Addition, AddReport, from_row
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading import corpus
 from workbench.knowledge.reading.files import Note
@@ -28,6 +28,7 @@ from workbench.models.embeddings import text_model
 from workbench.records.sqlite import faults
 from workbench.records.writing import write_file
 from workbench.settings import Settings
+from workbench.state import Progress
 
 SOURCES = "sources.json"
 READY = ".ready"

@@ -11,7 +11,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import chain
@@ -21,18 +20,17 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
+    Field,
     StrictBool,
     StringConstraints,
-    TypeAdapter,
     ValidationError,
 )
-from pydantic.dataclasses import dataclass
 
 from workbench.errors import CorpusError, WorkspaceError
 from workbench.extensions import paths
+from workbench.plans import Frozen
 from workbench.records.writing import write_file
-from workbench.state import Data, Json
+from workbench.state import Data, Json, as_list, without_empty
 from workbench.text import CJK, fold
 
 FILE = "vocabulary.toml"
@@ -81,11 +79,10 @@ GROUPING = frozenset(_GENERAL["grouping"])
 """Types of values that only group: two documents of one year have little in common."""
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class FieldWords:
+class FieldWords(Frozen):
     """The entry of one field in a vocabulary: every part may be missing."""
 
-    names: Words = field(default_factory=dict)
+    names: Words = Field(default_factory=dict)
     type: _Type = ""
     unit: _Text = ""
     relation: _Relation = ""
@@ -100,13 +97,12 @@ def _known_source(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class Vocabulary:
+class Vocabulary(Frozen):
     """The meanings of the words of one corpus."""
 
-    documents: Words = field(default_factory=dict)
-    fields: Mapping[str, FieldWords] = field(default_factory=dict)
-    values: Mapping[str, Mapping[str, Words]] = field(default_factory=dict)
+    documents: Words = Field(default_factory=dict)
+    fields: Mapping[str, FieldWords] = Field(default_factory=dict)
+    values: Mapping[str, Mapping[str, Words]] = Field(default_factory=dict)
     measure: _Text = ""
     enrichment: Annotated[str, AfterValidator(_known_source)] = ""
 
@@ -163,12 +159,12 @@ class Vocabulary:
         language = "zh" if CJK.search(own) else "en"
         common = {} if names else _common("field").get(fold(own), {})
         words = {name: list((names or common).get(name, [])) for name in LANGUAGES}
-        others = [word for word in words[language] if fold(word) != fold(own)]
+        synonyms = [word for word in words[language] if fold(word) != fold(own)]
         if common:
-            words[language] = [own, *others]
-        elif len(others) == len(words[language]):
+            words[language] = [own, *synonyms]
+        elif len(synonyms) == len(words[language]):
             words[language].append(own)
-        return {language: words for language, words in words.items() if words}
+        return without_empty(words)
 
     def values_called(self, name: str, values: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         """Words for those of these values that have other words than themselves."""
@@ -200,7 +196,7 @@ def load(path: Path) -> Vocabulary:
         content = tomllib.loads(path.read_text("utf-8"))
         if isinstance(documents := content.get("documents"), dict):
             content["measure"] = documents.pop("measure", "")
-        return TypeAdapter(Vocabulary).validate_python(content)
+        return Vocabulary.model_validate(content)
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"])).removesuffix(".[key]")
@@ -376,7 +372,7 @@ def other_names_of_values(fields: Data) -> Iterator[tuple[str, str]]:
 
 
 def _texts(value: Any) -> list[str]:
-    return short_texts(value if isinstance(value, list) else [value], longest=200)
+    return short_texts(as_list(value), longest=200)
 
 
 def short_texts(values: Iterable[Any], longest: int) -> list[str]:

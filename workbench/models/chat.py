@@ -8,7 +8,6 @@ was begun and not ended is never taken for the whole.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from codecs import getincrementaldecoder
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -37,6 +36,7 @@ from workbench.models.wire import (
     tell,
 )
 from workbench.state import Json
+from workbench.text import to_json
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -62,6 +62,9 @@ class Limits:
         return cls(
             settings.chat_max_characters, settings.chat_answer_s, Patience.from_settings(settings)
         )
+
+
+_USUAL = Limits()
 
 
 def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel | None:
@@ -210,7 +213,7 @@ def _is_server(model: BaseChatModel) -> bool:
     return hasattr(model, "openai_api_base")
 
 
-def _address_of(model: BaseChatModel) -> str:
+def _model_key(model: BaseChatModel) -> str:
     """Return what is found out about a model under: its server and its name."""
     return f"{_place(model)} {getattr(model, 'model_name', '')}"
 
@@ -235,7 +238,7 @@ async def _answer(
 async def stream_text(
     model: BaseChatModel,
     messages: Sequence[Any],
-    limits: Limits | None = None,
+    limits: Limits = _USUAL,
     heard: Callable[[BaseMessage], object] = lambda _: None,
     thinking: Thinking | None = None,
 ) -> AsyncIterator[str]:
@@ -247,8 +250,7 @@ async def stream_text(
         ModelError: the server failed or cannot be reached, before or in the middle of the answer; the answer is longer
             than a limit; or the stream ended without saying that the answer is whole.
     """
-    limits = limits or Limits()
-    place = _address_of(model)
+    place = _model_key(model)
     thinking = thinking or Thinking()
     thinking.assume(place in _PREFILLED)
     until = asyncio.get_running_loop().time() + limits.seconds
@@ -297,16 +299,13 @@ async def stream_text(
         raise ModelError(explained(_late(error, until, limits), model)) from None
 
 
-async def call_model(
-    model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None
-) -> T:
+async def call_model(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits) -> T:
     """Return what one call of the model gives that is not streamed: asked again where that helps, and bounded.
 
     Raises:
         ModelError: the server failed, cannot be reached, or does not answer as such a server does.
         ValidationError: it answered, in another form than was asked for.
     """
-    limits = limits or Limits()
     until = asyncio.get_running_loop().time() + limits.seconds
     try:
         return await _answer(model, call, limits, until)
@@ -320,15 +319,14 @@ async def filled_in(
     model: BaseChatModel,
     messages: Sequence[Any],
     form: type[BaseModel],
-    limits: Limits | None = None,
+    limits: Limits = _USUAL,
 ) -> BaseMessage:
     """Return model's reply to a form, as it came: by JSON schema where the server takes one, else asked for in words.
 
     Raises:
         ModelError: the server failed, cannot be reached, or refuses; or the reply is longer than a limit.
     """
-    limits = limits or Limits()
-    place = f"{_address_of(model)} {form.__name__}"
+    place = f"{_model_key(model)} {form.__name__}"
     by_schema: Any = None
     if _is_server(model):
         # with the form itself the library checks the reply, and loses it
@@ -350,7 +348,7 @@ async def filled_in(
                     raise
                 if _is_server(model):
                     _WITHOUT_SCHEMA.add(place)
-        form_text = json.dumps(untitled(form.model_json_schema()), ensure_ascii=False)
+        form_text = to_json(untitled(form.model_json_schema()))
         return await model.ainvoke([*messages, ("human", IN_WORDS + form_text)])
 
     reply = await call_model(model, call, limits)
@@ -365,7 +363,7 @@ async def with_tools(
     model: BaseChatModel,
     messages: Sequence[Any],
     tools: Sequence[Json],
-    limits: Limits | None,
+    limits: Limits,
 ) -> BaseMessage | None:
     """Return a reply of a model that may call tools; None where it, or its server, takes no tools.
 
@@ -378,7 +376,7 @@ async def with_tools(
     Raises:
         ModelError: the server failed, cannot be reached, or refuses.
     """
-    if f"{_address_of(model)} tools" in _WITHOUT_SCHEMA:
+    if f"{_model_key(model)} tools" in _WITHOUT_SCHEMA:
         return None
     try:
         bound = model.bind_tools(list(tools))
@@ -400,7 +398,7 @@ async def with_tools(
 
 def without_tools(model: BaseChatModel) -> None:
     """Ask a model for forms from now on: its server takes tools, and does not pass them on."""
-    _WITHOUT_SCHEMA.add(f"{_address_of(model)} tools")
+    _WITHOUT_SCHEMA.add(f"{_model_key(model)} tools")
 
 
 async def probe(
@@ -418,7 +416,7 @@ async def probe(
         model, [("human", "Call the tool to find who built the mill.")], [tool], limits
     )
     return {
-        "schema": f"{_address_of(model)} {form.__name__}" not in _WITHOUT_SCHEMA,
+        "schema": f"{_model_key(model)} {form.__name__}" not in _WITHOUT_SCHEMA,
         "tools": bool(getattr(reply, "tool_calls", None)),
     }
 
@@ -485,9 +483,7 @@ def untitled(schema: Any) -> Any:
 def reply_text(message: BaseMessage) -> str:
     """Return what a model replied to a form: its text, or what it called the form with where that is a tool."""
     calls = getattr(message, "tool_calls", None)
-    return split(str(message.text))[0] or (
-        json.dumps(calls[0]["args"], ensure_ascii=False) if calls else ""
-    )
+    return split(str(message.text))[0] or (to_json(calls[0]["args"]) if calls else "")
 
 
 def _chunk_thought(message: BaseMessage) -> str:

@@ -21,13 +21,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import MissingExtra, ModelError, shown
+from workbench.errors import MissingExtra, ModelError, reason, shown
 from workbench.models.embeddings import products
 from workbench.settings import Settings
 from workbench.text import CJK, is_stop_word, spelled
 
 if TYPE_CHECKING:
     import numpy as np
+
+WordVectors = Callable[[Sequence[str]], "np.ndarray"]
+"""``(len(words), dimensions)`` for any words."""
 
 
 OWN = ("auto", "maxsim")
@@ -97,11 +100,10 @@ def _cross_encoder(name: str) -> Any:
             model_kwargs={"use_safetensors": True},
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        why = " ".join(str(error).split())[:200]
         raise ModelError(
-            f"The reranker {shown(name)} is neither a folder with a cross-encoder nor in the local cache ({why}). "
-            f"Where there is a network, run `hf download {name}`, or set WORKBENCH_RERANK_MODEL=auto. "
-            f"Known besides cross-encoders: auto, none, maxsim."
+            f"The reranker {shown(name)} is neither a folder with a cross-encoder nor in the local cache "
+            f"({reason(error)}). Where there is a network, run `hf download {name}`, or set "
+            f"WORKBENCH_RERANK_MODEL=auto. Known besides cross-encoders: auto, none, maxsim."
         ) from None
 
 
@@ -138,7 +140,7 @@ def _jieba() -> Any:
 def scores(
     query: Mapping[str, float],
     texts: Sequence[Sequence[str]],
-    vectors: Callable[[Sequence[str]], np.ndarray],
+    vectors: WordVectors,
     cosines: Sequence[float],
 ) -> list[float]:
     """Return a score for each text, higher is better, to six digits.
@@ -146,30 +148,31 @@ def scores(
     Args:
         query: weight of each word of the question, above 0.
         texts: the words of each text.
-        vectors: ``(len(words), dimensions)`` for any words.
+        vectors: of any words.
         cosines: of each text with the question, as sentences.
     """
     import numpy as np
 
+    by_sentence = _standard(np.array(cosines, np.float64))
     if not query or not any(texts):
-        return np.round(_standard(np.array(cosines, np.float64)), 6).tolist()
+        return np.round(by_sentence, 6).tolist()
     weights = np.array(list(query.values()), np.float64)
     weights /= weights.sum()
     matched = np.array([row @ weights for row in closest(list(query), texts, vectors)])
-    return np.round(_standard(matched) + _standard(np.array(cosines, np.float64)), 6).tolist()
+    return np.round(_standard(matched) + by_sentence, 6).tolist()
 
 
 def closest(
     query: Sequence[str],
     texts: Sequence[Sequence[str]],
-    vectors: Callable[[Sequence[str]], np.ndarray],
+    vectors: WordVectors,
 ) -> np.ndarray:
     """``(len(texts), len(query))``: the cosine of each word of the question with the word of each text nearest to it.
 
     Args:
         query: words of the question.
         texts: the words of each text; one without words is near to nothing.
-        vectors: ``(len(words), dimensions)`` for any words.
+        vectors: of any words.
     """
     import numpy as np
 

@@ -7,7 +7,6 @@ nothing that it was told was stored. Ids follow from content (who, which session
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import uuid
@@ -23,7 +22,7 @@ from workbench.extensions import required
 from workbench.records.sqlite import Tables
 from workbench.settings import Settings
 from workbench.state import Citation, Data, Json
-from workbench.text import clean, keep_secret
+from workbench.text import clean, keep_secret, text_digest
 
 VERSION = 5
 """Of the tables."""
@@ -406,7 +405,7 @@ class SqliteConversations(SqlConversations):
 
 def digest(*parts: str) -> str:
     """32 hex digits that follow from the parts, wherever the cut between them is."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    return text_digest(json.dumps(parts), 32)
 
 
 def _message(row: Json) -> Json:

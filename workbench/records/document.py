@@ -15,7 +15,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from workbench.plans import PlanStep
-from workbench.records.figures import Figures, figures
+from workbench.records.figures import Figures, figures, source_title
 from workbench.state import (
     Citation,
     Claim,
@@ -185,7 +185,7 @@ def evidence_lines(results: Iterable[Data]) -> list[EvidenceLine]:
             "result_id": result["result_id"],
             "source_type": result["source_type"],
             "score": result["score"],
-            "title": str(result["metadata"].get("title") or result["source_id"]),
+            "title": source_title(result),
             "url": str(result["metadata"].get("url") or ""),
             "licence": str(result["metadata"].get("licence") or ""),
             "kb_prefix": str(result["metadata"].get("kb_prefix") or ""),

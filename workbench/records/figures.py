@@ -128,6 +128,11 @@ def identity(result: RetrievalResult) -> Identity:
     )
 
 
+def source_title(result: Data) -> str:
+    """Return the title of a finding's document, else its id."""
+    return str(result["metadata"].get("title") or result["source_id"])
+
+
 def winners(results_by_step: ResultsByStep) -> dict[Identity, tuple[str, RetrievalResult]]:
     """Return for each piece the step and finding that represent it: the highest score, the first of equal ones.
 
@@ -214,7 +219,7 @@ def pieces(
             n=n,
             result_id=result["result_id"],
             step=step_id,
-            title=str(metadata.get("title") or result["source_id"]),
+            title=source_title(result),
             url=str(metadata.get("url") or ""),
             text=result["evidence"],
             score=result["score"],

@@ -7,7 +7,6 @@ what is set in a notebook (``wb.prompts["planner"] = {"system": ...}``) the plac
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -19,7 +18,7 @@ from typing import Any
 
 from workbench.errors import SettingsError, shown
 from workbench.state import Data, Json
-from workbench.text import clean
+from workbench.text import clean, text_digest
 
 SHIPPED = Path(__file__).resolve().parent.parent / "prompts"
 LANGUAGES = ("en", "zh")
@@ -56,7 +55,7 @@ class Prompt:
     @property
     def label(self) -> str:
         """Its version; one that is not the shipped one has a digest of its text behind it."""
-        digest = hashlib.sha256(f"{self.system}\0{self.user}".encode()).hexdigest()[:6]
+        digest = text_digest(f"{self.system}\0{self.user}", 6)
         return str(self.version) if self.source == "shipped" else f"{self.version}+{digest}"
 
     def messages(self, slots: Mapping[str, str]) -> list[list[str]]:

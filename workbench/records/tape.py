@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.errors import Divergence
 from workbench.plans import Plan, PlanStep, canonical_json
-from workbench.state import Data, ExecutionRecord, Json
-from workbench.text import without_secrets
+from workbench.state import Data, ExecutionRecord, Json, without_empty
+from workbench.text import text_digest, to_json, without_secrets
 
 if TYPE_CHECKING:
     from workbench.records.store import RunStore
@@ -167,8 +167,8 @@ def effect_key(kind: str, name: str, parts: Data) -> str:
     >>> effect_key("tool", "naive_search", one) == effect_key("tool", "naive_search", two)
     True
     """
-    filled = {part: value for part, value in parts.items() if value}
-    return hashlib.sha256(canonical_json([kind, name, filled]).encode()).hexdigest()[:32]
+    filled = without_empty(parts)
+    return text_digest(canonical_json([kind, name, filled]), 32)
 
 
 class Tape:
@@ -369,7 +369,7 @@ def with_value(effect: Effect, value: Any) -> Effect:
 
 def digest(value: Any) -> str:
     """Return 16 hex digits of a value's canonical JSON."""
-    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return text_digest(canonical_json(value), 16)
 
 
 def places(effects: Iterable[Effect]) -> dict[str, Effect]:
@@ -528,7 +528,7 @@ def masked(value: Any) -> Any:
             value if (bare := without_secrets(joined)) == joined else {**value, "chunks": [bare]}
         )
     try:
-        text = json.dumps(value, ensure_ascii=False)
+        text = to_json(value)
     except (TypeError, ValueError):
         return value
     return value if (bare := without_secrets(text)) == text else json.loads(bare)

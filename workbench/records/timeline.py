@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
 
-from workbench.state import Data, Decision, ExecutionRecord
+from workbench.state import Data, Decision, ExecutionRecord, without_empty
 
 Kind = Literal["phase", "node", "step", "sub_step", "waiting", "stopped"]
 GAPS = ("waiting", "stopped")
@@ -179,7 +179,7 @@ def phases(
         if start + duration > reached:
             begin, reached = max(start, reached), start + duration
             spans.setdefault(name, []).append([begin, reached])
-    return {name: of_phase for name, of_phase in spans.items() if of_phase}
+    return without_empty(spans)
 
 
 def span_ms(segments: Iterable[Bar]) -> float:

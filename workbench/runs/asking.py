@@ -19,7 +19,7 @@ from workbench.runs.fork import checked, checked_thresholds, iso_date
 from workbench.runs.run import Run
 from workbench.runs.stored import snapshot
 from workbench.settings import merge_settings, models_by_role
-from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json
+from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json, Progress, without_empty
 from workbench.text import clean
 from workbench.tools.registry import require
 from workbench.views.render import FrameList
@@ -252,7 +252,7 @@ class RunOptions(BaseModel):
         more: Json = {"report": self.report, "plan": self.plan, "prompts": self.prompts}
         more |= {"settings": merge_settings(self.settings, {"models": self.models})}
         more |= {"dates": [self.as_of, self.known] if self.as_of or self.known else None}
-        return options | {name: value for name, value in more.items() if value}
+        return options | without_empty(more)
 
 
 def shows(*doors: Callable[..., Any]) -> None:
@@ -314,7 +314,7 @@ async def map_questions(
     start: Callable[..., Run],
     questions: Sequence[str],
     return_exceptions: bool,
-    progress: Callable[[str, int, int], None] | None,
+    progress: Progress | None,
     options: Data,
 ) -> Runs:
     """Ask them, ten at a time, and tell how many have ended."""

@@ -19,7 +19,7 @@ from workbench.models.wire import hidden
 from workbench.plans import Plan
 from workbench.records.store import ENDED, RunRow
 from workbench.records.tape import answered, begun, read
-from workbench.runs.stored import Recording, asked_dates, snapshot
+from workbench.runs.stored import Recording, asked_dates, snapshot, tape_sources
 from workbench.settings import (
     Settings,
     all_settings,
@@ -27,7 +27,7 @@ from workbench.settings import (
     merge_settings,
     models_by_role,
 )
-from workbench.state import Data, Decision, Json
+from workbench.state import Data, Decision, Json, without_none
 from workbench.text import iso, unmarked
 from workbench.views.plan import titled_diff
 
@@ -75,7 +75,7 @@ def forked(
     Raises:
         RunError: there is no such edit or review point, or a setting is not one, or is a secret.
     """
-    edits = {name: value for name, value in edits.items() if value is not None}
+    edits = without_none(edits)
     if "thresholds" in edits:
         edits["thresholds"] = checked_thresholds(edits["thresholds"])
     if unknown := [name for name in edits if name not in _EDITS]:
@@ -234,7 +234,7 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
         plan: the plan.
         activated: conditional steps that will be woken, besides those that were.
     """
-    sources = (run.options.get("tape") or {}).get("sources", [])
+    sources = tape_sources(run.options)
     effects = [
         *run.tape(),
         *(effect for run_id in sources for effect in read(run._store, run_id)),

@@ -11,8 +11,8 @@ from workbench.records.figures import figures
 from workbench.records.proposals import ledger
 from workbench.runs.fork import forecast, fork_changes
 from workbench.runs.run import Run
-from workbench.state import Data, Json
-from workbench.text import clean
+from workbench.state import Data, Json, without_none
+from workbench.text import clean, to_json
 from workbench.views.labels.sentences import need_states
 
 if TYPE_CHECKING:
@@ -103,10 +103,8 @@ class WorkspaceRuns:
             "tags": None if tags is None else [clean(str(tag)) for tag in tags],
             "note": note,
         }
-        about |= {name: value for name, value in changes.items() if value is not None}
-        self.save_draft(
-            self._workspace.run(run_id).run_id, "about", json.dumps(about, ensure_ascii=False)
-        )
+        about |= without_none(changes)
+        self.save_draft(self._workspace.run(run_id).run_id, "about", to_json(about))
 
     def to_frame(self, limit: int = 100, text: str = "", **narrowed: str) -> pandas.DataFrame:
         """Return one row per run: ``lines`` as a table, with what each has cost."""

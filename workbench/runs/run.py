@@ -26,10 +26,10 @@ from workbench.records.tape import Effect, places, result_name
 from workbench.records.timeline import unasked
 from workbench.runs import feedback as thought
 from workbench.runs.calls import own_prompts
-from workbench.runs.stored import Recording, checked_marks, found_pieces, prompts_of
+from workbench.runs.stored import Recording, checked_marks, found_pieces, prompts_of, tool_output
 from workbench.settings import merge_settings, models_by_role
 from workbench.state import Json
-from workbench.text import CJK, fold, mentions
+from workbench.text import CJK, as_text, fold, mentions
 from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph as draw_graph
@@ -319,7 +319,7 @@ def replaced_result(run: Recording, at: str, result: Any) -> Json:
     if effect.kind == "tool":
         value = _tool_value(run, at, effect, result)
     elif effect.kind == "model":
-        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        text = as_text(result)
         value = {name: reply for name, reply in effect.value.items() if name != "error"}
         value |= {"chunks": [text]} if "chunks" in value else {"text": text}
     else:
@@ -335,7 +335,6 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
     from workbench.graphs.execute import RESULTS, make_body, make_record
 
     record = effect.value["record"]
-    body = effect.value["body"] or {"output": {}, "results": []}
     fields = dict(result) if isinstance(result, Mapping) else {RESULTS: result}
     if RESULTS in fields:
         listed = (
@@ -344,7 +343,7 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
         fields[RESULTS] = [
             _piece(piece, f"{at}#{n}", record["tool"]) for n, piece in enumerate(listed, 1)
         ]
-    output = {**body["output"], RESULTS: body["results"], **fields}
+    output = {**tool_output(effect), **fields}
     version = next(
         v["plan"] for v in reversed(run.plans) if record["step_id"] in v["plan"].by_id()
     )

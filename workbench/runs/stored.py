@@ -18,7 +18,15 @@ from workbench.records.proposals import MARKS
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun, places, read
 from workbench.runs.calls import Calls, model_calls
-from workbench.state import Citation, Decision, ExecutionRecord, Json, Reflection, RetrievalResult
+from workbench.state import (
+    Citation,
+    Data,
+    Decision,
+    ExecutionRecord,
+    Json,
+    Reflection,
+    RetrievalResult,
+)
 from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.labels import labels_for, score_text
 from workbench.views.markup import cut
@@ -215,10 +223,7 @@ class Recording(StoredRun, Extended):
         """Return what can be put in place by hand, by its place: the output of a tool, the reply of a model."""
         results = {}
         for place, effect in places(self.tape()).items():
-            results[place] = effect.value
-            if effect.kind == "tool":
-                body = effect.value["body"] or {"output": {}, "results": []}
-                results[place] = {**body["output"], "results": body["results"]}
+            results[place] = tool_output(effect) if effect.kind == "tool" else effect.value
         return results
 
     def _results_by_step(self) -> dict[str, list[RetrievalResult]]:
@@ -234,6 +239,12 @@ class Recording(StoredRun, Extended):
     def calls(self) -> Calls:
         """Return the calls of models: what each saw, what it said, what it took."""
         return model_calls(self.tape(), self.state)
+
+
+def tool_output(effect: Effect) -> Json:
+    """Return the output of a tool's call, with its results."""
+    body = effect.value["body"] or {"output": {}, "results": []}
+    return {**body["output"], "results": body["results"]}
 
 
 def snapshot(run: Recording, run_id: str = "") -> Recording:
@@ -301,9 +312,14 @@ def live_steps(run: Recording) -> list[str]:
     return [record["step_id"] for record in own(run.records) if "effect" in record]
 
 
+def tape_sources(options: Data) -> list[str]:
+    """Return the runs whose tapes answer a run with these options."""
+    return (options.get("tape") or {}).get("sources", [])
+
+
 def origin_of(run: Recording) -> str | None:
     """Return the run from which this one was made; None for a run of its own."""
-    return next(iter((run.options.get("tape") or {}).get("sources", [])), None)
+    return next(iter(tape_sources(run.options)), None)
 
 
 def prompts_of(run: Recording) -> Prompts:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from itertools import count
 from typing import Any, NoReturn
@@ -106,7 +106,7 @@ class TapedBase:
 
     def __init__(self, name: str, bases: KnowledgeBases, tape: Tape):
         self.name = name
-        self._bases = bases
+        self._real = partial(bases.get, name)
         self._tape = tape
         self._known: dict[tuple[str, str], Any] = {}
         self._here = tape.mode != "replay" and name in bases.names()
@@ -116,9 +116,9 @@ class TapedBase:
         name = f"{self.name}.fingerprint"
         if not self._here:
             return self._tape.effect_value(
-                "knowledge", name, {}, lambda: self._bases.get(self.name).fingerprint()
+                "knowledge", name, {}, lambda: self._real().fingerprint()
             )
-        fingerprint = self._bases.get(self.name).fingerprint()
+        fingerprint = self._real().fingerprint()
         self._tape.keep(Effect("knowledge", name, {}, fingerprint))
         return fingerprint
 
@@ -129,11 +129,11 @@ class TapedBase:
     def warm(self) -> None:
         """Load what is slow to load, where there is something to load."""
         if self._here:
-            self._bases.get(self.name).warm()
+            self._real().warm()
 
     def reading(self) -> AbstractContextManager[None]:
         """Hold one generation for a whole block of reads."""
-        return self._bases.get(self.name).reading() if self._here else nullcontext()
+        return self._real().reading() if self._here else nullcontext()
 
     def __getattr__(self, method: str) -> Any:
         if method not in READS:
@@ -166,7 +166,7 @@ class TapedBase:
                     f"Add the corpus: workbench kb add {self.name} PATH..."
                 )
             return effect.value
-        value = getattr(self._bases.get(self.name), method)(*arguments)
+        value = getattr(self._real(), method)(*arguments)
         self._tape.keep(Effect("knowledge", name, parts, value))
         return value
 

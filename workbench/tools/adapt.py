@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 import re
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Set
@@ -16,6 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from workbench.errors import ToolError, shown
 from workbench.ports import KnowledgeBase, Tool, ToolLog
 from workbench.state import Granularity, Json, RetrievalResult, SourceType
+from workbench.text import text_digest
 from workbench.tools.evidence import make_evidence, ranked, titles
 from workbench.tools.scoring import Question
 from workbench.tools.tool import FunctionTool, Search, contained, plain
@@ -277,7 +277,7 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
     ids = [
         row[key] for row in (parsed.model_extra or {}, metadata) for key in _ID if row.get(key)
     ]
-    source_id = str(ids[0]) if ids else hashlib.sha256(parsed.evidence.encode()).hexdigest()[:16]
+    source_id = str(ids[0]) if ids else text_digest(parsed.evidence, 16)
     about = {
         "doc_id": source_id.partition("#")[0],
         "title": "",

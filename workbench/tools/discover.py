@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import ClassVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from workbench.plans import format_condition
+from workbench.plans import Frozen, format_condition
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Condition, Sort
 from workbench.tools import evidence
@@ -18,10 +18,8 @@ from workbench.tools.scoring import Question, probability
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 
-class SortInput(BaseModel):
+class SortInput(Frozen):
     """By which field the documents are ordered."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     field: str
     """A field of the documents"""

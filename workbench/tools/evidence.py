@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.ports import Community, Entity, KnowledgeBase, Passage, Relation
-from workbench.state import Data, Json, RetrievalResult
+from workbench.state import Data, Hits, Json, RetrievalResult
 from workbench.tools.scoring import Question, probability
 
 
@@ -56,7 +56,7 @@ def judged(
     tool: str,
     question: Question,
     passages: Sequence[Passage],
-    **rankings: Sequence[tuple[str, float]],
+    **rankings: Hits,
 ) -> list[RetrievalResult]:
     """Return passages as evidence, as probable as the tool's model takes what is seen of them to be."""
     signals = question.signals_in(passages, **rankings)

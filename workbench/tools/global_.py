@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pydantic import Field
 
 from workbench.ports import Community, KnowledgeBase, Passage, ToolLog
-from workbench.state import Json
+from workbench.state import Hits, Json
 from workbench.tools import evidence
 from workbench.tools.scoring import Question, field_values, probability, rrf
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
@@ -95,7 +95,7 @@ def _weighed(
     question: Question,
     seeds: Sequence[Passage],
     pool: Sequence[Passage],
-    dense: Sequence[tuple[str, float]],
+    dense: Hits,
 ) -> Iterator[tuple[Passage, float, dict[str, float]]]:
     """Each passage, its probability and why: its likeness to what the question names, else the question's own words."""
     overlap = shared([_traits(p) for p in seeds], [_traits(p) for p in pool])

@@ -119,7 +119,7 @@ def _judged(
     led = [i for i, _ in hits.get("graph", [])[:RERANKED]] if question.subjects else []
     soon = {chunk_id: 1 - place / RERANKED for place, chunk_id in enumerate(led)}
     seen = {}
-    rankings = {name: hits.get(name, ()) for name in ("bm25", "dense")}
+    rankings = {name: hits.get(name, []) for name in ("bm25", "dense")}
     for passage, signals in zip(passages, question.signals_in(passages, **rankings), strict=True):
         chunk_id = passage["chunk_id"]
         reranked = reread.get(chunk_id, 0.0)

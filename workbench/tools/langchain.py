@@ -15,7 +15,7 @@ from workbench.errors import KnowledgeError, ToolError, UnknownTool
 from workbench.models.chat import untitled
 from workbench.ports import KnowledgeBase, Tool
 from workbench.records.prompts import fenced
-from workbench.state import Data, Json
+from workbench.state import Data, Json, without_none
 from workbench.text import joined_values
 from workbench.tools.evidence import passage_id
 from workbench.tools.tool import StepLog, read_input
@@ -85,7 +85,7 @@ def as_function(tool: Tool, schema: type[BaseModel]) -> Json:
 
 def _as_langchain(tool: Tool, base: KnowledgeBase) -> BaseTool:
     async def call(**values: Any) -> ToolResult:
-        filled = {name: value for name, value in values.items() if value is not None}
+        filled = without_none(values)
         output = await tool(read_input(tool, filled), base, StepLog())
         data = output.model_dump(mode="json")
         return result_text(data), [as_document(result) for result in data.get("results", [])]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from workbench.errors import ToolError
+from workbench.plans import Frozen
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.tools import evidence
 from workbench.tools.tool import FunctionTool, ToolOutput
 
 
-class OpenDocumentInput(BaseModel):
+class OpenDocumentInput(Frozen):
     """The input of ``open_document``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     document: str = Field(min_length=1)
     """The title or id of a document, or the id of one of its passages"""

@@ -27,7 +27,7 @@ from workbench.errors import (
 from workbench.extensions import paths
 from workbench.plans import Plan, PlanStep, problem
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, Tool
-from workbench.state import Condition, Data, Json
+from workbench.state import Condition, Data, Json, as_list
 from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def _words(value: Any) -> str:
     """Return what a step found as part of a text: of names the first few, of passages the first."""
     longest_in_gap = 300
     in_gap = 5
-    items = value if isinstance(value, list) else [value]
+    items = as_list(value)
     if items and isinstance(items[0], dict):
         items = [items[0].get("evidence", "")]
     return ", ".join(map(str, items[:in_gap])).strip()[:longest_in_gap]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from workbench.language.words import value_texts
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
-from workbench.state import Data
+from workbench.state import Data, Hits
 from workbench.text import CJK, content_terms, fold, fold_word, stem, terms
 
 
@@ -178,16 +178,16 @@ class Question:
     def signals_in(
         self,
         passages: Sequence[Passage],
-        bm25: Sequence[tuple[str, float]] | None = None,
-        dense: Sequence[tuple[str, float]] | None = None,
+        bm25: Hits | None = None,
+        dense: Hits | None = None,
     ) -> list[dict[str, float]]:
         """Return the signals of passages, with those of the rankings in which they were found.
 
         ``bm25``: the share of the best score; ``cosine`` and ``lead`` as ``cosine_signals`` has them, of what is behind
         the ranking the least cosine; ``across``: the lead where words cannot tell.
         """
-        lexical = shares(bm25 or ())
-        cosines = cosine_signals(dense or ())
+        lexical = shares(bm25 or [])
+        cosines = cosine_signals(dense or [])
         unseen = {"cosine": min((cosine for _, cosine in dense or ()), default=0.0)}
         signals = []
         for passage in passages:
@@ -349,7 +349,7 @@ def field_values(fields: Data) -> list[str]:
     return [text for value in fields.values() for text in value_texts(value)]
 
 
-def shares(hits: Sequence[tuple[str, float]]) -> dict[str, float]:
+def shares(hits: Hits) -> dict[str, float]:
     """Return each hit's share of the best score, by chunk id.
 
     >>> shares([("a", 8.0), ("b", 6.0)])
@@ -358,7 +358,7 @@ def shares(hits: Sequence[tuple[str, float]]) -> dict[str, float]:
     return {chunk_id: score / hits[0][1] for chunk_id, score in hits}
 
 
-def cosine_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, float]]:
+def cosine_signals(hits: Hits) -> dict[str, dict[str, float]]:
     """Return what is seen of each hit, by chunk id, each 0 to 1.
 
     ``cosine``; ``lead``: how far above the middle of the best ``LEAD`` hits, in their spread.
@@ -421,12 +421,12 @@ def _agreed(votes: Iterable[tuple[float, list[str]]]) -> list[str]:
     return sorted(total, key=lambda i: (-round(total[i], 9), i))
 
 
-Ranking = Sequence[tuple[str, float]]
-Strategy = Callable[[Mapping[str, Ranking]], list[tuple[str, float]]]
+Ranking = Hits
+Strategy = Callable[[Mapping[str, Ranking]], Hits]
 """Fuses rankings by the names of their sources into one."""
 
 
-def rrf(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
+def rrf(rankings: Mapping[str, Ranking]) -> Hits:
     """Reciprocal-rank fusion: agreement beats one high place.
 
     >>> [i for i, _ in rrf({"words": [("a", 9.0), ("b", 5.0)], "meaning": [("b", 0.9), ("c", 0.8)]})]
@@ -438,9 +438,7 @@ def rrf(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
     )
 
 
-def summed(
-    rankings: Mapping[str, Ranking], worth: Callable[[Ranking], Sequence[float]]
-) -> list[tuple[str, float]]:
+def summed(rankings: Mapping[str, Ranking], worth: Callable[[Ranking], Sequence[float]]) -> Hits:
     """Return the sum of what each ranking gives an id, best first, ties by id."""
     total: dict[str, float] = {}
     for ranking in rankings.values():

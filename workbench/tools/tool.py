@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from workbench.errors import ToolError
 from workbench.knowledge.dated import PartialBase, restricted
+from workbench.plans import Frozen
 from workbench.ports import Clock, KnowledgeBase, ToolLog
 from workbench.state import Json, Op, SubStep
 from workbench.text import clean
@@ -104,10 +105,8 @@ def _fallback(value: Any) -> Any:
     return clean(str(value))
 
 
-class ConditionInput(BaseModel):
+class ConditionInput(Frozen):
     """A condition on one typed field of a document."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     field: str
     """A field of the documents"""
@@ -117,16 +116,15 @@ class ConditionInput(BaseModel):
     """A text, number or date; a list for in, not_in and between"""
 
 
-class Search(BaseModel):
+class Search(Frozen):
     """The input of every built-in tool; some add to it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
     restricts: ClassVar[bool] = True
     """Whether the tool sees only the documents for which the conditions hold; one that does not applies them itself."""
 
     query: str = Field(min_length=1)
     """What to look for, in the words of the question"""
-    conditions: list[ConditionInput] = []
+    conditions: list[ConditionInput] = Field([])
     """What the documents' fields must hold, all of it"""
     top_k: int = Field(50, ge=1, le=1000)
     """How many results at most"""

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.errors import KnowledgeError
+from workbench.errors import KnowledgeError, reason
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.vectors import best, stored
 from workbench.models.embeddings import products
 from workbench.models.wire import address
+from workbench.state import Hits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,12 +101,11 @@ class Damaged(KnowledgeError):
     """The files of a store are not what was written."""
 
     def __init__(self, place: Place, error: Exception | str, name: str = ""):
-        why = " ".join(str(error).split())[:300]
         base = name or place.folder.parent.name
         where = place.mark if place.url else place.folder
         super().__init__(
-            f"The vectors in {where} cannot be used: {why}. The index itself is whole and keeps every vector: free "
-            f"some space if the disk is full, and run `workbench kb rebuild {base}`."
+            f"The vectors in {where} cannot be used: {reason(error)}. The index itself is whole and keeps every "
+            f"vector: free some space if the disk is full, and run `workbench kb rebuild {base}`."
         )
 
 
@@ -174,7 +174,7 @@ class Store(AbstractContextManager["Store"]):
             self.compact()
 
     @cleared()
-    def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
+    def search(self, index: Index, query: np.ndarray, top_k: int) -> Hits:
         """As ``Matrix.search``, over the candidates that the store finds, compared exactly."""
         # Candidates beyond those asked for, whose cosines are compared exactly: the last ones may be alike to six
         # digits.

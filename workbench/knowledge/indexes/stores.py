@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from workbench.errors import KnowledgeError, MissingExtra, ModelError
+from workbench.errors import KnowledgeError, MissingExtra, ModelError, reason
 from workbench.extensions import required
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.store import LOCAL, Damaged, OnDone, Place, Store, cleared
@@ -44,7 +44,7 @@ class Chroma(Store):
 
         self.place = place
         with self._answering():
-            self._client: Any = _client_of(place)
+            self._client: Any = _open_client(place)
             try:
                 self._collection: Any = (
                     self._client.get_or_create_collection(
@@ -78,11 +78,11 @@ class Chroma(Store):
         except (ChromaError, *refused) as error:
             if not self.place.url:
                 raise Damaged(self.place, error) from error
-            why = " ".join(str(error).split())[:300] or type(error).__name__
             raise KnowledgeError(
-                f"The Chroma server at {self.place.mark} cannot be used: {why}. The index itself is whole and keeps "
-                "every vector. Start the server again (`chroma run`) and repeat, or unset WORKBENCH_CHROMA_URL; if "
-                "the server has lost its files, run `workbench kb rebuild` with the name of the base."
+                f"The Chroma server at {self.place.mark} cannot be used: {reason(error)}. The index itself is whole "
+                "and keeps every vector. Start the server again (`chroma run`) and repeat, or unset "
+                "WORKBENCH_CHROMA_URL; if the server has lost its files, run `workbench kb rebuild` with the name of "
+                "the base."
             ) from error
 
     def count(self) -> int:
@@ -134,7 +134,7 @@ class Chroma(Store):
             self._client.delete_collection(self._collection.name)
 
 
-def _client_of(place: Place) -> Any:
+def _open_client(place: Place) -> Any:
     """Return a client; a server is asked whether it answers, and the wait for one that hangs has a limit."""
     import chromadb
     import chromadb.config

@@ -6,7 +6,6 @@ twice. Above it Chroma gives candidates (``stores.py``), and their cosines are e
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 from workbench.errors import KnowledgeError, ModelError
 from workbench.knowledge.indexes.index import Index
 from workbench.models.embeddings import products
-from workbench.text import simplified
+from workbench.state import Hits
+from workbench.text import simplified, text_digest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def vector_key(model: str, text: str) -> str:
     """Return what a text's vector is kept under."""
-    return hashlib.sha256(f"{model}\0{text}".encode()).hexdigest()[:32]
+    return text_digest(f"{model}\0{text}", 32)
 
 
 def titled(title: str, aliases: Sequence[str], text: str) -> str:
@@ -135,12 +135,12 @@ class Matrix:
         ids = [chunk_id for chunk_id, _ in blobs]
         return cls(ids, rows)
 
-    def search(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
+    def search(self, query: np.ndarray, top_k: int) -> Hits:
         """``(chunk_id, cosine)``, best first, ties by id."""
         return best(self.chunk_ids, products(self.rows, query), top_k) if self.chunk_ids else []
 
 
-def best(chunk_ids: Sequence[str], scores: np.ndarray, top_k: int) -> list[tuple[str, float]]:
+def best(chunk_ids: Sequence[str], scores: np.ndarray, top_k: int) -> Hits:
     """Return the ``top_k`` best to six digits, ties by id, and never one of a tie at the end by chance.
 
     >>> import numpy as np

@@ -30,7 +30,7 @@ from workbench.knowledge.reading.triples import NODE
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary, says_names, short_texts
 from workbench.plans import canonical_json
 from workbench.ports import Entity
-from workbench.state import Data
+from workbench.state import Data, as_list
 from workbench.text import iso, sentences
 
 LONGEST_NAME = 80
@@ -71,8 +71,9 @@ def values(name: str, value: Any) -> list[str]:
     """
     if isinstance(value, bool) or (isinstance(value, int | float) and name.lower() != "year"):
         return []
-    many = value if isinstance(value, list) else [value]
-    texts = [str(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in many]
+    texts = [
+        str(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in as_list(value)
+    ]
     return list(dict.fromkeys(short_texts(texts, LONGEST_NAME)))
 
 

@@ -12,7 +12,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, is_alias, says_names, unit_in
 from workbench.ports import Field
-from workbench.state import Condition, Data, Op, Sort
+from workbench.state import Condition, Data, Op, Sort, as_list
 from workbench.text import CJK, amount, fold, iso
 
 MOST_VALUES = 200
@@ -30,6 +30,10 @@ SURNAMES = (
 )
 
 
+Test = tuple[str, list[Any]]
+"""SQL of a condition, and its parameters."""
+
+
 def key(text: str) -> str:
     """Return what two writings of one value share."""
     return surface_key(text) or fold(text)
@@ -45,7 +49,7 @@ def insert(connection: Any, doc_id: str, fields: Data) -> None:
     for name, value in fields.items():
         if says_names(name, fields):
             continue
-        for cell in value if isinstance(value, list) else [value]:
+        for cell in as_list(value):
             text = str(cell).strip()[:longest]
             if not isinstance(cell, str | int | float) or not text:
                 continue
@@ -145,9 +149,7 @@ def _are_names(values: Sequence[str]) -> bool:
     return 2 * len(names) > len(values)
 
 
-def where(
-    condition: Condition, field: Field, keys: Callable[[str, str], list[str]]
-) -> tuple[str, list[Any]]:
+def where(condition: Condition, field: Field, keys: Callable[[str, str], list[str]]) -> Test:
     """Return a condition as SQL over ``documents`` with its parameters.
 
     Args:
@@ -162,7 +164,7 @@ def where(
     op = condition["op"]
     value = condition["value"]
 
-    def joined(joint: str, *tests: tuple[Op, Any]) -> tuple[str, list[Any]]:
+    def joined(joint: str, *tests: tuple[Op, Any]) -> Test:
         parts = [
             where(Condition(field=name, op=op, value=value), field, keys) for op, value in tests
         ]
@@ -193,17 +195,17 @@ def where(
     return f"doc_id IN ({_HAVING} AND key {_AMONG})", [name, options]
 
 
-def in_table(condition: Condition, tables: Mapping[str, Sequence[str]]) -> tuple[str, list[Any]]:
+def in_table(condition: Condition, tables: Mapping[str, Sequence[str]]) -> Test:
     """Return the documents of a type, a file or a folder: ``table`` is not a field of theirs."""
     value = condition["value"]
-    names = [str(name) for name in (value if isinstance(value, list) else [value])]
+    names = [str(name) for name in as_list(value)]
     sources = [source for name in names for source in tables.get(name, ())]
     negation = "NOT " if condition["op"] in ("ne", "not_in") else ""
     test = f"{negation}(type {_AMONG} OR source {_AMONG})"
     return test, [json.dumps(names), json.dumps(sources)]
 
 
-def _dated(condition: Condition) -> tuple[str, list[Any]]:
+def _dated(condition: Condition) -> Test:
     """Return a comparison of dates of any precision, as far as both have it; a year is not before a day in it."""
     date = iso(condition["value"])
     if not date:
@@ -224,7 +226,7 @@ def _dated(condition: Condition) -> tuple[str, list[Any]]:
     return f"doc_id IN ({_HAVING} AND {sql})", [condition["field"], *parameters]
 
 
-def order(sort: Sort | None, field: Field | None) -> tuple[str, list[Any]]:
+def order(sort: Sort | None, field: Field | None) -> Test:
     """Return the order of documents as SQL; those without the field come last."""
     if sort is None or field is None:
         return "ifnull(year, 0) DESC, doc_id", []

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, ToolMessage
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import ModelError
 from workbench.graphs.needs import Entry, passage_for
@@ -32,11 +32,11 @@ from workbench.models.chat import (
     without_tools,
 )
 from workbench.models.thinking import split
-from workbench.plans import Plan, PlanStep, call_key, calls, fresh_id, last_records
+from workbench.plans import Frozen, Plan, PlanStep, call_key, calls, fresh_id, last_records
 from workbench.ports import Bases, Context, Tool
 from workbench.records.prompts import fenced
-from workbench.state import Data, Json, Reflection, RetrievalState
-from workbench.text import clean, detect_language, without_secrets
+from workbench.state import Data, Json, Reflection, RetrievalState, without_none
+from workbench.text import clean, detect_language, to_json, without_secrets
 from workbench.tools.evidence import passage_id
 from workbench.tools.langchain import RESULTS, as_function, model_input, result_text
 from workbench.tools.registry import check, condition_faults, names_for_agents
@@ -53,10 +53,8 @@ NO_MODEL = (
 Messages = list[list[str]]
 
 
-class Thought(BaseModel):
+class Thought(Frozen):
     """The input of ``think``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     thought: str = Field(min_length=1, max_length=LONGEST)
     """What is known, what is missing, what to try"""
@@ -302,7 +300,7 @@ def _taken(
 
 
 def _step(call: ToolCall, plan: Plan, context: Context) -> PlanStep:
-    values = {name: value for name, value in call.input.items() if value is not None}
+    values = without_none(call.input)
     results = values.pop("top_k", RESULTS)
     if not isinstance(results, int) or isinstance(results, bool) or results < 1:
         values["top_k"] = results  # the check says what is wrong with it
@@ -361,7 +359,7 @@ def _turn_messages(taken: Taken, results: Sequence[str]) -> Messages:
     turn = {"text": taken.text, "calls": [*calls, *(call for call, _ in taken.faults)]}
     answers = [*results, *(why for _, why in taken.faults)]
     return [
-        ["ai", json.dumps(turn, ensure_ascii=False)],
+        ["ai", to_json(turn)],
         *(["tool", fenced(answer)] for answer in answers),
     ]
 
@@ -420,7 +418,7 @@ async def _reply(
                     for call in message.invalid_tool_calls
                 ]
                 turn = {"text": split(str(message.text))[0], "calls": [*calls, *bad]}
-                text = json.dumps(turn, ensure_ascii=False)
+                text = to_json(turn)
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
         thought = {"thought": clean(thoughts)} if (thoughts := thinking_text(message)) else {}

@@ -46,13 +46,13 @@ from workbench.graphs.merge import first_documents
 from workbench.graphs.roles import ask_model
 from workbench.graphs.slots import evidence_text
 from workbench.language.citing import cited, marked_sentences
-from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare, percent
+from workbench.parts.evaluate.measures import Rows, Scores, compare, percent
 from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
 from workbench.records.prompts import LANGUAGES, fenced
 from workbench.session import Workbench
-from workbench.state import Data, Json
+from workbench.state import Data, Json, Progress
 from workbench.text import CJK, fold, sentences, unmarked
 from workbench.tools.evidence import chunk
 

@@ -8,7 +8,7 @@ on the same questions (paired), after Sakai, SIGIR 2006, and the differences of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from scipy import stats
@@ -19,7 +19,6 @@ from workbench.state import Data, Json
 
 Scores = Mapping[str, Mapping[str, float]]
 """Measure -> question id -> 0 to 1."""
-Progress = Callable[[str, int, int], None]
 """``progress(name, done, total)``."""
 
 _CONFIDENCE = 0.95

@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.errors import CorpusError, shown
 from workbench.knowledge.reading import files
-from workbench.state import Json
+from workbench.state import Json, as_list
 
 Row = Json
 GROUPS = ("type", "category", "hops", "kind", "split")
@@ -89,7 +89,7 @@ def gold_ids(row: Row, field: str = "gold") -> list[str]:
         CorpusError: the field is missing, empty, or something else.
     """
     value = row.get(field)
-    ids: list[Any] = value if isinstance(value, list) else [value]
+    ids: list[Any] = as_list(value)
     if not ids or not all(isinstance(name, str) and name for name in ids):
         raise CorpusError(
             f"Question {shown(row['id'])} has {field} {shown(value)}: a list of strings is needed. "

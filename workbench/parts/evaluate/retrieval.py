@@ -27,7 +27,6 @@ from workbench.graphs.plan import RulePlanner
 from workbench.graphs.route import AGENT_TYPES, make_worker_name
 from workbench.parts.agent.pool import AgentPool
 from workbench.parts.evaluate.measures import (
-    Progress,
     Rows,
     compare,
     milliseconds,
@@ -36,7 +35,7 @@ from workbench.parts.evaluate.measures import (
 from workbench.parts.evaluate.questions import Row, choose, distinct, gold_ids, read_rows
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
-from workbench.state import Data, Json
+from workbench.state import Data, Json, Progress
 from workbench.tools.scoring import rrf
 from workbench.tools.tool import StepLog, read_input
 

@@ -29,6 +29,7 @@ from workbench.runs.asking import RunOptions
 from workbench.session import Workbench
 from workbench.settings import all_settings, model_objects
 from workbench.state import Data, Json
+from workbench.text import to_json
 from workbench.tools.registry import BUILT_IN
 
 _SET_ON_A_FORK = {"settings", "thresholds", "reviewer", "decisions", "review"}
@@ -292,7 +293,7 @@ def label(variant: Data) -> str:
 
 def canonical_text(variant: Data) -> str:
     """Return a configuration as the JSON by which its cells are found."""
-    return json.dumps(variant, ensure_ascii=False)
+    return to_json(variant)
 
 
 @cache

@@ -32,13 +32,11 @@ from workbench.records.sqlite import Tables
 from workbench.records.tape import canonical
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.state import Data, Json
+from workbench.state import Data, Json, Progress
 from workbench.widgets.display import in_kernel
 
 if TYPE_CHECKING:
     from workbench.parts.experiments.live import Live
-
-Progress = Callable[[str, int, int], None]
 
 
 class Experiments:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import ipywidgets
 from IPython.display import display
 
-from workbench.state import Data
+from workbench.state import Data, Progress
 from workbench.views.labels import Labels
 from workbench.views.markup import draw
 from workbench.widgets.panel import CellRoot
@@ -48,7 +47,7 @@ class Live(CellRoot):
             status["cells"],
         )
 
-    def __enter__(self) -> Callable[[str, int, int], None]:
+    def __enter__(self) -> Progress:
         """Show it until the block ends, with what the experiment tells of itself, and return ``tell``."""
         send = self._experiment.tell
 

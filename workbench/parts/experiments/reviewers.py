@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import Reply, answer
 from workbench.models.chat import open_chat_model, stream_text
 from workbench.settings import Settings
 from workbench.state import Data
+from workbench.text import to_json
 
 _INSTRUCTION = (
     "You review a search before the answer is written. Read the question, the evidence and the proposal. Reply with "
@@ -67,7 +66,7 @@ class ModelReviewer:
             ModelError: its server failed.
         """
         pieces = "\n\n".join(piece["evidence"] for piece in request.get("evidence", [])[:8])
-        proposal = json.dumps(request["action_requests"][0]["args"], ensure_ascii=False)
+        proposal = to_json(request["action_requests"][0]["args"])
         messages = [
             ("system", _INSTRUCTION),
             ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}"),

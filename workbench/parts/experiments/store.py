@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.extensions import Service
 from workbench.records.sqlite import Tables
 from workbench.state import Json
+from workbench.text import to_json
 
 ACTS = ("pause", "resume", "drop", "take", "add", "clone", "change")
 """Acts by which an experiment is changed while it runs; ``take`` runs what was dropped after all."""
@@ -74,13 +75,13 @@ class ExperimentStore:
             "INSERT INTO experiments (name, spec, created_at, state) VALUES (?1, ?2, ?3, 'running')"
             " ON CONFLICT (name) DO UPDATE SET spec = excluded.spec"
         )
-        self._write(sql, json.dumps(spec, ensure_ascii=False), _now())
+        self._write(sql, to_json(spec), _now())
 
     def steer(self, variant: Json) -> None:
         """Add a configuration to those of the specification."""
         self._write(
             "UPDATE experiments SET steered = json_insert(steered, '$[#]', json(?2)) WHERE name = ?1",
-            json.dumps(variant, ensure_ascii=False),
+            to_json(variant),
         )
 
     def set_state(self, state: str) -> None:

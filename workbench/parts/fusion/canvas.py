@@ -27,7 +27,7 @@ from workbench.knowledge.reading.files import (
     must_be_short,
 )
 from workbench.knowledge.reading.triples import in_words
-from workbench.state import Data, Json
+from workbench.state import Data, Json, without_empty
 from workbench.text import clean, sentences
 
 SUFFIX = ".canvas"
@@ -225,7 +225,7 @@ def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: se
         position = {key: node[key] for key in _PLACE}
         structure = {"id": clean(node_id), "position": position, "links": links[node_id]}
         fields = {"group": groups, "color": node_color(node), STRUCTURE: structure}
-        fields = {key: value for key, value in fields.items() if value}
+        fields = without_empty(fields)
         is_file = node["type"] == "file"
         for document in _file_documents(path.parent, node, title, read_file) if is_file else ():
             if isinstance(document, str):

@@ -51,7 +51,7 @@ from workbench.parts.fusion.settings import FusionSettings
 from workbench.parts.fusion.strategies import STRATEGIES
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
-from workbench.state import Data, Json, RetrievalResult
+from workbench.state import Data, Hits, Json, RetrievalResult
 from workbench.tools import evidence, hybrid
 from workbench.tools.scoring import LEAD, Question, coverage
 from workbench.tools.tool import StepLog
@@ -512,9 +512,9 @@ def _options(config: RunnableConfig, context: Context) -> FusionConfig:
     return read_config(config, **fusion_options(context.settings))
 
 
-def _hits(state: FusionState, number: int) -> dict[str, list[tuple[str, float]]]:
+def _hits(state: FusionState, number: int) -> dict[str, Hits]:
     """Return the ranking of each source in one pass."""
-    rankings: dict[str, list[tuple[str, float]]] = {"bm25": [], "dense": [], "graph": []}
+    rankings: dict[str, Hits] = {"bm25": [], "dense": [], "graph": []}
     for hit in (*state.get("vector_results", []), *state.get("graph_results", [])):
         if hit["pass"] == number and "result" not in hit:
             rankings[hit["source"]].append((hit["chunk_id"], hit["score"]))

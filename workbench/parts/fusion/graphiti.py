@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from workbench.errors import ToolError, first_fault
+from workbench.errors import ToolError, first_fault, reason
 from workbench.models.wire import LimitReached, address, bounded, hidden, redact
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.settings import Settings
@@ -144,7 +144,7 @@ async def _request_facts(url: str, timeout_s: float, body: Data) -> list[Fact]:
     except TimeoutError:
         why = f"it did not answer within {timeout_s:g} s; raise {_SETTING}"
     except (httpx.HTTPError, httpx.InvalidURL, LimitReached) as error:
-        why = " ".join(str(error).split())[:200] or type(error).__name__
+        why = reason(error)
     raise ToolError(
         redact(
             f"The Graphiti server at {address(url)} gave nothing: {why.rstrip('.')}. Is it running?",

@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 
+from workbench.state import Hits
 from workbench.tools.scoring import Ranking, Strategy, rrf, summed
 
 
@@ -18,7 +19,7 @@ def _summed(worth: Callable[[Ranking], Sequence[float]]) -> Strategy:
     """Return the fusion that adds up what a function makes of the scores of each source."""
 
     @wraps(worth)
-    def fuse(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
+    def fuse(rankings: Mapping[str, Ranking]) -> Hits:
         return summed(rankings, worth)
 
     return fuse
@@ -60,7 +61,7 @@ def percentile(ranking: Ranking) -> list[float]:
     return [bisect.bisect_right(scores, s) / len(scores) for _, s in ranking]
 
 
-def cascade(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
+def cascade(rankings: Mapping[str, Ranking]) -> Hits:
     """Return one source after the other, in the order of the mapping: a later one only adds.
 
     >>> cascade({"graph": [("a", 1.0)], "words": [("b", 9.0), ("a", 5.0)]})

@@ -6,7 +6,6 @@ base's record is used; ``wb.compare`` shows what they differ in.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ from workbench.runs.run import Run
 from workbench.runs.stored import Recording, snapshot
 from workbench.session import Workbench
 from workbench.state import Json
+from workbench.text import text_digest
 
 
 def graft(
@@ -112,7 +112,7 @@ def signatures(plan: Plan) -> dict[str, str]:
             "tool_input": step.input_with(signs.__getitem__),
             "depends_on": sorted({signs[name] for name in step.dependencies()}),
         }
-        signs[step_id] = hashlib.sha256(canonical_json(content).encode()).hexdigest()
+        signs[step_id] = text_digest(canonical_json(content))
     return signs
 
 

@@ -28,6 +28,7 @@ from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, translate_errors
 from workbench.records.tape import digest
 from workbench.records.writing import write_file
+from workbench.runs.stored import tape_sources
 from workbench.session import Workbench
 from workbench.state import Data
 from workbench.text import clean, detect_language, fold, sentences
@@ -281,7 +282,7 @@ class _Forgetting:
             values.get(name) or {} for name in (("begin", "ids"), ("memory", "recall"))
         )
         made_from = {
-            *(row["options"].get("tape") or {}).get("sources", ()),
+            *tape_sources(row["options"]),
             begun.get("run_id", run_id),
         } - {run_id}
         sources = {_exchange_id(source) for source in made_from}

@@ -15,7 +15,7 @@ import json
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -26,6 +26,7 @@ import numpy as np
 from workbench.knowledge.dated import last_day
 from workbench.language.dates_and_numbers import read_dates
 from workbench.models.embeddings import products
+from workbench.models.rerank import WordVectors
 from workbench.models.rerank import words as words_of
 from workbench.text import days, is_stop_word, own_table, spelled, stem, terms
 
@@ -58,7 +59,7 @@ class Conversation:
     ['2', '1']
     """
 
-    def __init__(self, words: Callable[[Sequence[str]], np.ndarray] | None = None):
+    def __init__(self, words: WordVectors | None = None):
         """``words``: ``(len(words), dimensions)`` for any words, of length 1; None: words are compared by their stems.
 
         It is called at the first question after a turn, once for all words that are new.
@@ -255,7 +256,7 @@ class _Neighbours:
 class _Words:
     """The words of the turns and their vectors: which word of a turn is nearest to each of the question."""
 
-    def __init__(self, vectors: Callable[[Sequence[str]], np.ndarray]):
+    def __init__(self, vectors: WordVectors):
         self._vectors_of = vectors
         self._numbers = dict[str, int]()
         self._of_turns = array("l")

@@ -190,7 +190,7 @@ class Recalling:
         return talk
 
     @property
-    def _words(self) -> Callable[[Sequence[str]], np.ndarray] | None:
+    def _words(self) -> rerank.WordVectors | None:
         """Return the vectors of words, where the reranker has them."""
         if not rerank.available(self._settings, self._model.name):
             return None

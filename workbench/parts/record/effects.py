@@ -10,7 +10,6 @@ import contextlib
 import copy
 import dataclasses
 import functools
-import json
 import operator
 import time
 import uuid
@@ -37,7 +36,8 @@ from workbench.parts.record.store import past_store
 from workbench.records import tape
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, Tape, divergence
-from workbench.state import Data, Json
+from workbench.state import Data, Json, as_list
+from workbench.text import as_text
 
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
@@ -560,7 +560,7 @@ def _as_messages(value: Any) -> Any:
     if isinstance(value, (list, tuple, dict, str)):
         # LangGraph says what is wrong with it
         with contextlib.suppress(ValueError, NotImplementedError):
-            return convert_to_messages(value if isinstance(value, list) else [value])
+            return convert_to_messages(as_list(value))
     return value
 
 
@@ -618,7 +618,7 @@ def tool_result(value: Any, name: str, call_id: str) -> Any:
     if isinstance(value, ToolMessage):
         same = value.tool_call_id == call_id
         return value if same else value.model_copy(update={"tool_call_id": call_id, "id": None})
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = as_text(value)
     return ToolMessage(text, name=name, tool_call_id=call_id)
 
 

@@ -20,7 +20,7 @@ from workbench.parts.record.effects import questions
 from workbench.records.tape import EDITED, Effect
 from workbench.runs.calls import Calls, make_call
 from workbench.state import Data, Json, RetrievalResult
-from workbench.text import own_table
+from workbench.text import own_table, to_json
 from workbench.tools.evidence import make_evidence
 from workbench.views.blocks import Block, Column, Lines, clipped, one_line
 from workbench.views.labels import Labels
@@ -197,9 +197,7 @@ def _message_line(message: Any) -> str:
 
 def as_text(value: Any) -> str:
     """Return a value as one line of text."""
-    return one_line(
-        value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-    )
+    return one_line(value if isinstance(value, str) else to_json(plain(value)))
 
 
 def shown_value(effect: Effect) -> Any:

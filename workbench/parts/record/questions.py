@@ -18,6 +18,7 @@ from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import ACTIONS
 from workbench.parts.record.digests import plain
 from workbench.state import Data, Json
+from workbench.text import as_text
 
 _INBOX = {decision: name for name, decision in ACTIONS.items()}
 """A decision, and its name in Agent Inbox."""
@@ -56,7 +57,7 @@ class Question(NamedTuple):
             args = listed[0] if len(actions) == 1 else dict(zip(names, listed, strict=True))
         else:
             value = plain(self.value)
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            text = as_text(value)
             decisions = ["approve", "respond", "reject"]
             if form := self._answer_schema:
                 if isinstance(self.value, BaseModel):

@@ -10,7 +10,6 @@ what it had found before does not count any more.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 from collections.abc import Sequence
 from itertools import combinations
@@ -35,7 +34,7 @@ from workbench.state import (
     SectionContent,
     SectionOutline,
 )
-from workbench.text import detect_language, fold, unmarked
+from workbench.text import detect_language, fold, text_digest, unmarked
 from workbench.tools.scoring import field_values, shares_said
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 from workbench.views.labels import Labels
@@ -117,7 +116,7 @@ def fingerprint(section: SectionOutline, pieces: Sequence[RetrievalResult], who:
         for r in pieces
     ]
     request = (section["title"], section["summary"], section["query"], section["quotes"])
-    return hashlib.sha256(repr((request, texts, who)).encode()).hexdigest()[:16]
+    return text_digest(repr((request, texts, who)), 16)
 
 
 async def checked(

@@ -7,7 +7,6 @@ which document a name means that several have, and which subject where the quest
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -22,7 +21,7 @@ from workbench.graphs.slots import NONE, card
 from workbench.language.answer import name_left_open
 from workbench.ports import Bases, Context
 from workbench.state import Clarification, ConversationState, Json, Question
-from workbench.text import detect_language
+from workbench.text import detect_language, to_json
 from workbench.views.labels import Labels
 
 MODEL_LIMIT = 3
@@ -139,9 +138,9 @@ async def _by_model(
     query = state["query"]
     covered = [*state["report"]["assumptions"], *(question["question"] for question in questions)]
     slots = {
-        "question": json.dumps(query, ensure_ascii=False),
+        "question": to_json(query),
         "corpus": card(context.bases(state["kb_prefixes"])),
-        "reading": json.dumps(state["route_decision"]["question"], ensure_ascii=False),
+        "reading": to_json(state["route_decision"]["question"]),
         "known": "\n".join(f"- {line}" for line in covered) or NONE,
         "most": str(MODEL_LIMIT),
     }

@@ -43,7 +43,6 @@ from workbench.parts.reports.outline import (
     outlined,
     placed,
     plain_outline,
-    title_of,
 )
 from workbench.parts.reports.planning import with_aspects
 from workbench.parts.reports.writer import (
@@ -55,6 +54,7 @@ from workbench.parts.reports.writer import (
 )
 from workbench.plans import Plan
 from workbench.ports import Context, call_part, call_writer
+from workbench.records.figures import source_title
 from workbench.settings import RULES
 from workbench.state import (
     ConversationState,
@@ -206,7 +206,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     if "outline" not in state.get("review", []) or not outline["sections"]:
         return {}
     pieces = [
-        {"result_id": r["result_id"], "title": title_of(r), "score": r["score"]}
+        {"result_id": r["result_id"], "title": source_title(r), "score": r["score"]}
         for r in merged_evidence(state)
     ]
     known_ids = {piece["result_id"] for piece in pieces}

@@ -13,6 +13,7 @@ from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.kinds import report_type
 from workbench.ports import Bases
+from workbench.records.figures import source_title
 from workbench.state import Data, Evidence, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK
 from workbench.tools.scoring import shares_said
@@ -65,11 +66,6 @@ def by_aspect(
     ]
 
 
-def title_of(piece: RetrievalResult) -> str:
-    """Return the title of a piece's document, else its id."""
-    return str(piece["metadata"].get("title") or piece["source_id"])
-
-
 def plain_outline(state: Data, results: Evidence, bases: Bases) -> ReportOutline:
     """Return the sections of a topic, as many as its kind of report has; those without evidence stay, and state it."""
     kind = report_type(state["report"]["report_type"])
@@ -90,7 +86,7 @@ def plain_outline(state: Data, results: Evidence, bases: Bases) -> ReportOutline
         pieces = [piece for piece in pieces if any(name.covered_by(piece) for name in names)]
     about = pieces
     if not selects and not names:
-        texts = [f"{title_of(piece)}. {piece['evidence']}" for piece in pieces]
+        texts = [f"{source_title(piece)}. {piece['evidence']}" for piece in pieces]
         about = list(compress(pieces, enough(subject, texts, bases)))
     depths = {
         title: depth
@@ -109,10 +105,10 @@ def plain_outline(state: Data, results: Evidence, bases: Bases) -> ReportOutline
             section["quotes"] = []
     ids = set(chain(*(section["evidence_ids"] for section in sections)))
     documents: dict[str, list[RetrievalResult]] = {}
-    used = {title_of(piece) for piece in pieces if piece["result_id"] in ids}
+    used = {source_title(piece) for piece in pieces if piece["result_id"] in ids}
     for piece in about:
-        if title_of(piece) not in used:
-            documents.setdefault(title_of(piece), []).append(piece)
+        if source_title(piece) not in used:
+            documents.setdefault(source_title(piece), []).append(piece)
     own_section = [] if used else [*documents][: kind.sections - 1]
     sections += [
         outlined(title, f"{subject} {title}", documents.pop(title)) for title in own_section
@@ -128,7 +124,7 @@ def outlined(
     title: str, query: str, pieces: Evidence, *, summary: str = "", quotes: Sequence[str] = ()
 ) -> SectionOutline:
     """Return a section from these pieces; its summary is their titles where none is given."""
-    titles = unique(map(title_of, pieces))
+    titles = unique(map(source_title, pieces))
     return SectionOutline(
         section_id="",
         title=title if CJK.match(title) else title[:1].upper() + title[1:],

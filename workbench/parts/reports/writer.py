@@ -25,8 +25,9 @@ from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence
 from workbench.parts.reports.kinds import ReportType
 from workbench.parts.reports.markdown import answer_lines, bare, escaped
-from workbench.parts.reports.outline import title_of, whole_sentences
+from workbench.parts.reports.outline import whole_sentences
 from workbench.ports import Bases, Context, call_part
+from workbench.records.figures import source_title
 from workbench.records.tape import estimated_tokens
 from workbench.state import Evidence, Json, Question, SectionOutline
 from workbench.text import CJK, detect_language, fold, sentences, terms, titled, unmarked, visible
@@ -476,7 +477,9 @@ def section_text(
     by_date = sorted(
         filter(None, by_document.values()), key=lambda own: fields.date(own[0].doc_id) or "~"
     )
-    text = "\n\n".join(_paragraph(own, title_of(pieces[own[0].n - 1]), fields) for own in by_date)
+    text = "\n\n".join(
+        _paragraph(own, source_title(pieces[own[0].n - 1]), fields) for own in by_date
+    )
     return spaced(text) if question["language"] == "zh" else text
 
 

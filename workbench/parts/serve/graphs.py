@@ -19,13 +19,14 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages
 from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from workbench.errors import RunError, refusing
 from workbench.graphs.conversation import conversation_graph, initial_state
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import build_router
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
+from workbench.plans import Frozen
 from workbench.records.store import new_run_id
 from workbench.runs.asking import RunOptions, checked_message
 from workbench.session import Workbench
@@ -41,10 +42,8 @@ _workspaces: dict[str, Workbench] = {}
 _opening = threading.Lock()
 
 
-class ConversationOptions(BaseModel):
+class ConversationOptions(Frozen):
     """What a client may send next to the message, in the input or as context; an unknown name is refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     kb_prefix: str = ""
     """The knowledge base; empty: the router chooses"""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import json
 import logging
 import re
 import socket
@@ -43,7 +42,8 @@ from workbench.runs.run import Run
 from workbench.runs.stored import debug_events, snapshot
 from workbench.session import Workbench
 from workbench.settings import Settings
-from workbench.state import Data, Json
+from workbench.state import Data, Json, without_empty
+from workbench.text import to_json
 
 MOST_BYTES = 1_000_000
 """Of a request's body."""
@@ -212,7 +212,7 @@ def decide(wb: Workbench, form: Decision) -> Run:
 
 def list_runs(wb: Workbench, form: RunsQuery) -> Json:
     """Return the runs, newest first, one row each."""
-    equals = {name: value for name, value in form.model_dump(exclude={"limit"}).items() if value}
+    equals = without_empty(form.model_dump(exclude={"limit"}))
     names = ("run_id", "status", "message", "query", "user_id", "session_id", "created_at")
     return {
         "runs": [
@@ -371,10 +371,7 @@ class Events(StreamingResponse):
         if event["status"] == "done" and "token" not in self._sent and event["content"]["answer"]:
             events.insert(0, token(event["content"]["answer"]))
         self._sent.add(event["status"])
-        return "".join(
-            f"data: {json.dumps(e, ensure_ascii=False)}\n\n"
-            for e in redacted(events, self._hidden)
-        )
+        return "".join(f"data: {to_json(e)}\n\n" for e in redacted(events, self._hidden))
 
     async def _last_event(self) -> Json:
         """Return how a run ended that emitted no final event: its answer was refused, or it was stopped."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from workbench.runs.calls import Call
 from workbench.runs.stored import Recording
-from workbench.state import Data, Json
+from workbench.state import Data, Json, without_none
 
 _PREVIEW = 200
 _ROUTE = ("intent_detect", "apply_override_policy", "worker_select")
@@ -100,7 +100,7 @@ def _chats(calls: Sequence[Call], start: int, inside: int) -> Iterator[Span]:
             "gen_ai.usage.output_tokens": call["output"],
             "workbench.money": call["money"],
         }
-        attributes = {name: value for name, value in attributes.items() if value is not None}
+        attributes = without_none(attributes)
         yield Span(
             f"chat {model}",
             start,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import MissingExtra, SettingsError, WorkspaceError
 from workbench.records.conversations import TABLES, VERSION, Execute, SqlConversations
-from workbench.state import Json
+from workbench.state import Json, without_empty
 
 if TYPE_CHECKING:
     import psycopg
@@ -106,4 +106,4 @@ def environment() -> dict[str, Any]:
     names = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD"}
     names["dbname"] = "DB"
     parts = {part: os.environ.get(f"POSTGRES_{name}", "") for part, name in names.items()}
-    return {part: value for part, value in parts.items() if value}
+    return without_empty(parts)

@@ -30,7 +30,7 @@ from workbench.models.wire import (
 from workbench.parts.sources.enrichment import TEXTS, Enriched, Wanted, note
 from workbench.ports import Entity, Passage, Relation
 from workbench.settings import Settings
-from workbench.state import Data, Json
+from workbench.state import Data, Json, without_empty
 from workbench.text import CJK, clean, fold
 
 # --- Records: answers of TMDB as films and people; a field of an unexpected type is empty ---
@@ -148,7 +148,7 @@ def film(answer: Data, language: str) -> Record | None:
         "movie",
         tmdb_id,
         _texts([*names, *(item.get("title") for item in titled)]),
-        {name: value for name, value in fields.items() if value},
+        without_empty(fields),
         text(answer.get("overview"), _LONG),
         {relation: people[role] for role, relation in _RELATIONS.items()},
     )
@@ -169,7 +169,7 @@ def person(answer: Data) -> Record | None:
         "person",
         tmdb_id,
         _texts([name, *(aliases if isinstance(aliases, list) else [])])[:_LIMIT],
-        {key: value for key, value in fields.items() if value},
+        without_empty(fields),
         text(answer.get("biography"), _LONG),
     )
 
