@@ -32,7 +32,7 @@ from workbench.views.blocks import Block
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
 from workbench.views.labels.sentences import need_states
-from workbench.views.plan import query_text, quoted, step_titles
+from workbench.views.plan import query_text, quoted, step_titles, words_asked
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
@@ -326,7 +326,8 @@ def compared(runs: Sequence[Recording]) -> Comparison:
         ],
         titles=quoted(
             step_titles(
-                *(version["plan"] for side in reversed(sides) for version in side.run.plans)
+                *(version["plan"] for side in reversed(sides) for version in side.run.plans),
+                asked=words_asked(runs[0].state),
             )
         ),
         parts=_parts(sides),

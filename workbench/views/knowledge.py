@@ -186,18 +186,16 @@ def knowledge(graph: Around, language: str = "en", text: str = "") -> Drawing:
     legend = [("■", ink, labels("comma").join(each)) for ink, each in inks.items()]
     if len(graph.seeds) < len(graph.entities):
         legend.append(("▬", "dim", of_it))
-    kinds = [
-        (dashes, "idle", short(graph.word("rel", kind, labels), 20))
-        for kind, dashes in looks.items()
-    ]
-    body = Body(lines, rows, _WIDTH, height)
     return sheet(
         graph.rows(),
-        body,
+        Body(lines, rows, _WIDTH, height),
         labels(f"knowledge_{state}"),
         labels("knowledge_told", n=len(graph.entities), m=len(graph.relations)),
         legend,
-        lines=kinds,
+        lines=[
+            (dashes, "idle", short(graph.word("rel", kind, labels), 20))
+            for kind, dashes in looks.items()
+        ],
     )
 
 

@@ -69,7 +69,7 @@ class Futures:
         self.knowledge = Pick(listener=self._choose)
         self.entity = Pick(listener=self._choose)
         self.compared = Pick(listener=self._pressed)
-        self._compared = ("", list[str]())
+        self._compared = ("none yet", list[str]())
         self.below = ipywidgets.VBox()
         self._regions = {
             "runs": self.runs.region,
@@ -105,15 +105,15 @@ class Futures:
             origin = origin_of(run) if run else None
             forks = [line["run_id"] for line in lines if line["origin"] == open_id]
             ids = [origin, open_id] if origin else [open_id, *forks[-1:]]
-            ids = self.runs.marked if self.runs.marked[1:] else ids
+            if self.runs.marked[1:]:
+                ids = self.runs.marked
         by_letter = letters(self._wb, ids)
         drawn = draw("futures.tree", labels, lines=lines, here=open_id, letters=by_letter)
         if by_letter:
             blocks = beside(self._wb.compare(*by_letter).to_dict(), labels)
-            in_tree = {*by_letter} <= {
-                line["run_id"] for line in lines
-            }  # in the tree, with their letters
-            drawn += page_html(blocks[in_tree:], labels, "wb-worked wb-part wb-columns")
+            # those of the tree have their letters there
+            blocks = blocks[{*by_letter} <= {line["run_id"] for line in lines} :]
+            drawn += page_html(blocks, labels, "wb-worked wb-part wb-columns")
         else:
             rows = self._wb.runs.lines(7)
             drawn += draw("futures.offered", labels, rows=rows, here=open_id, name=rows.name)
@@ -149,9 +149,16 @@ class Futures:
         expanded = self._expanded[run.run_id]
         graph = run._neighbourhood(expanded)
         shown = graph if key or "" in expanded else graph.core(expanded)
-        base = self._wb.knowledge.get(run.state["kb_prefix"])
-        about = {"base": base, "pieces": found_pieces(run), "expanded": expanded}
-        self.entity.show(detail(shown, self._bench.labels, run.answer, key, **about))
+        stated = detail(
+            shown,
+            self._bench.labels,
+            run.answer,
+            key,
+            base=self._wb.knowledge.get(run.state["kb_prefix"]),
+            pieces=found_pieces(run),
+            expanded=expanded,
+        )
+        self.entity.show(stated)
 
     def _show_knowledge(self, run: Run) -> None:
         """Show the graph around the answer of a run, or why its knowledge base is missing."""
@@ -160,8 +167,9 @@ class Futures:
         nearby = "" in expanded
         try:
             picture = str(run.knowledge(nearby or expanded).markup)
-            drawn = draw("svg.searched", self._bench.labels, picture=picture, nearby=nearby)
-            self.knowledge.show(drawn)
+            self.knowledge.show(
+                draw("svg.searched", self._bench.labels, picture=picture, nearby=nearby)
+            )
             self._show_detail(run)
         except WorkbenchError as error:
             self.knowledge.show(el("p.wb-part.wb-dim", str(error)))
