@@ -347,11 +347,10 @@ def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
     sheets = record.pop("sheets", [])
     for sheet in sheets:
         yield from _rows(partial(tables.sheet, sheet, _UNTYPED), path)
-    if sheets:
-        return
     if attached := record.get("attachments"):
         yield 0, Note(f"what is attached is not read: {shown(', '.join(attached))}")
-    yield 1, _named({"id": doc_id, **record}, path)
+    if not sheets:
+        yield 1, _named({"id": doc_id, **record}, path)
 
 
 Records = Iterator[tuple[int, Any]]
@@ -719,7 +718,11 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _flat(f"{name} {key}".strip(), inner)
     elif isinstance(value, list) and any(isinstance(inner, Mapping | list) for inner in value):
         for inner in value:
-            yield from _flat(name, inner)
+            first, *more = [*_flat("", inner)] or [("", "")]
+            if more:  # what is said of one thing stays together
+                yield name, "; ".join(f"{key} {text}".strip() for key, text in (first, *more))
+            elif first[1]:
+                yield f"{name} {first[0]}".strip(), first[1]
     elif value not in (None, "", []):
         yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 

@@ -201,11 +201,10 @@ def _notebook(path: Path) -> Json:
         raise Unreadable(
             f"its cells have {len(text) / 2**20:,.0f} MB: cut it into several notebooks"
         )
-    authors = [author.get("name", "") for author in about.get("authors", [])]
     return {
         "title": about.get("title") or heading_of(text),
         "text": text,
-        "author": _single(authors),
+        "author": _single([author.get("name", "") for author in about.get("authors", [])]),
     }
 
 
@@ -224,6 +223,8 @@ def _mail(path: Path) -> Json:
             charset = part.get_content_charset("utf-8")
             part.set_param("charset", LARGER.get(charset, charset))
             (texts if kind == "text/plain" else pages).append(part.get_content())
+        elif kind.startswith("multipart/") and not part.is_multipart():
+            texts.append(part.get_payload())  # its boundaries are lost, its text is not
         elif name := part.get_filename():
             attached.append(name)
     # as Markdown, the line before a signature would make a heading of what is above it, and what
