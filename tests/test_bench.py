@@ -488,7 +488,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
         **{"calls": 4, "saved_calls": 3, "cited": 2, "score": None},
     }
     look = {"total": 2, "page": 0, "sort": ("created_at", True), "marked": ()}
-    look |= {"compared": {}, "here": "", "rated": {}, "narrowed": False, "hidden": 0}
+    look |= {"compared": {}, "partner": "", "here": "", "rated": {}, "narrowed": False, "hidden": 0}
     table = runs_table(twins, Labels("en"), costs, **look).html
     assert all(head in table for head in heads) and all(
         fact in table for fact in ("2.50 s", "250 ms reused", "tiny", "1,234", "0.5000", "2 of 3", "–")

@@ -460,8 +460,8 @@ _MARKUP = re.compile(
     r"`+([^`]+)`+"  # which is meant literally
     r"|(?<![^\s(（《“\"'])([*_])(?=[^\s*_])([^*_`\n]+)(?<=\S)\2(?![\w*{\\^])|\*\*|__(?=\S)|(?<=\S)__|`+|^\s*>+\s?|<!--[^<>]{0,400}>"
     # only elements of HTML: the <file> of a command is text
-    rf"|</?(?:{'|'.join(block_names)}|abbr|big|br|code|del|em|font|img|ins|kbd|mark|picture|small|source|span|strong"
-    r"|sub|sup|tt|video|[abisu])(?:[\s/][^<>]{0,400})?>"
+    rf"|</?(?:{'|'.join(block_names)}|abbr|big|br|code|del|em|font|img|ins|kbd|mark|picture|pre|script|small|source|span|strong"
+    r"|style|sub|sup|textarea|tt|video|[abisu])(?:[\s/][^<>]{0,400})?>"
 )
 
 

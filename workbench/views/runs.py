@@ -28,7 +28,8 @@ def runs_table(
         labels: the words.
         costs: of ``family.details``, by run.
         about: ``total``, how many runs there are on all pages; the ``page``, from 0; ``sort``, the column, and whether
-            the largest value comes first; the ``marked`` runs, and the letters of those to be ``compared``; ``here``,
+            the largest value comes first; the ``marked`` runs, and the letters of those to be ``compared``: of
+            a single one with its ``partner``, ``parent`` or ``open``; ``here``,
             the run on the bench; ``rated``, the label of a person's verdict, by run; whether they are ``narrowed``;
             ``hidden``, how many marked ones are not among them.
     """

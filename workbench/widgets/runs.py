@@ -11,6 +11,7 @@ import ipywidgets
 from workbench.errors import WorkbenchError
 from workbench.runs.fork import details
 from workbench.runs.listing import fits
+from workbench.runs.stored import origin_of
 from workbench.state import Data
 from workbench.text import visible
 from workbench.views.comparison import LETTERS
@@ -125,6 +126,7 @@ class RunTable(Panel):
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
         costs = {row["run_id"]: self.details(*(row[name] for name in MOVES)) for row in shown}
+        compared, partner = self._compared()
         table = runs_table(
             shown,
             self.labels,
@@ -137,9 +139,20 @@ class RunTable(Panel):
             narrowed=any(widget.value for widget in self._narrowing),
             hidden=len({*self.marked} - {*place}),
             marked=self.marked,
-            compared=letters(self._wb, self.marked),
+            compared=compared,
+            partner=partner,
         )
         self.table.show(table)
+
+    def _compared(self) -> tuple[dict[str, str], str]:
+        """Return the runs to compare, with their letters; a single one with its parent or the open run."""
+        chosen = {*self.marked}
+        partner = ""
+        if len(chosen) == 1:
+            parent = origin_of(self._wb.run(*chosen))
+            partner = "parent" if parent else "open"
+            chosen.add(parent or self._open_id)
+        return letters(self._wb, chosen), partner
 
     def _narrowed(self) -> None:
         if not self._quiet:  # else several of them are set one after the other
@@ -152,7 +165,7 @@ class RunTable(Panel):
         if kind == "choose":
             self.ask(do="open", runs=[event.key])
         elif kind == "compare":
-            self.ask(do="compare", runs=[*letters(self._wb, self.marked)])
+            self.ask(do="compare", runs=[*self._compared()[0]])
         elif kind == "clear":
             self._quiet = True
             for widget in self._narrowing:

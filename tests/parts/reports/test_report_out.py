@@ -199,4 +199,4 @@ def test_a_report_shows_itself_on_a_page_and_nothing_in_it_is_markup(asked: Run)
     page = shown["text/html"]
     assert "<img" not in page and "<script" not in page and 'href="javascript' not in page
     assert f'id="{asked.run_id}-ref-1"' in page and f'href="#{asked.run_id}-ref-1"' in page
-    assert "evidence for" in page and "statements found in their passages" in page and "<h2>" in page
+    assert "evidence for" in page and "sentences found in their passages" in page and "<h2>" in page

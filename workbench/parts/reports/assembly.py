@@ -25,7 +25,13 @@ from workbench.language.fields import MOST_VALUES, Document, FieldsWriter, table
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.kinds import report_type
-from workbench.parts.reports.markdown import Chapter, answer_lines, escaped, markdown
+from workbench.parts.reports.markdown import (
+    Chapter,
+    answer_lines,
+    escaped,
+    markdown,
+    without_tags,
+)
 from workbench.parts.reports.showing import consistency_texts
 from workbench.parts.reports.writer import abstract_by_model, writes
 from workbench.ports import Context
@@ -248,7 +254,7 @@ class _Assembly:
         names = {fold(name) for claim in claims for name in claim["entities"]}
         used = {*citing.cited(self._text())}
         lines = [
-            f"- **{escaped(d.title)}**{self.labels('colon')}{d.sentences[0].text} [{d.n}]"
+            f"- **{escaped(d.title)}**{self.labels('colon')}{without_tags(d.sentences[0].text)} [{d.n}]"
             for d in self.fields.documents.values()
             if fold(d.title) in names and d.sentences and not used & {s.n for s in d.sentences}
         ]

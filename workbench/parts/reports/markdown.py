@@ -185,7 +185,16 @@ def bare(line: str) -> str:
         .replace("\\", r"\\")
         .replace("](", "] (")
     )
-    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", re.sub(r"(\[\d+\]):", r"\1 :", text))
+    return without_tags(re.sub(r"(\[\d+\]):", r"\1 :", text))
+
+
+def without_tags(text: str) -> str:
+    r"""Return Markdown in which a tag of HTML is the text that it is.
+
+    >>> print(without_tags("a <b> < c"))
+    a \<b> < c
+    """
+    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", text)
 
 
 def html(chapters: Sequence[Chapter], labels: Labels, prefix: str = "") -> Markup:

@@ -24,7 +24,7 @@ from workbench.language.citing import cited, marked_each, renumbered, spaced
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence
 from workbench.parts.reports.kinds import ReportType
-from workbench.parts.reports.markdown import answer_lines, bare, escaped
+from workbench.parts.reports.markdown import answer_lines, bare, escaped, without_tags
 from workbench.parts.reports.outline import whole_sentences
 from workbench.ports import Bases, Context, call_part
 from workbench.records.figures import source_title
@@ -491,11 +491,13 @@ def _paragraph(quoted: Sequence[Sentence], title: str, fields: FieldsWriter) -> 
     english, chinese = (f" ({inside})", f"（{inside}）") if inside else ("", "")
     lead = fields.say(f"**{called}**{english}: ", f"**{titled(called)}**{chinese}：")
     if detect_language(quoted[0].text) != fields.question["language"]:
-        words = " ".join(f"“{text}” [{s.n}]" for s in quoted for text in sentences(s.text))
+        words = " ".join(
+            f"“{text}” [{s.n}]" for s in quoted for text in sentences(without_tags(s.text))
+        )
         return lead + fields.say(words, f"{words}。")
     texts = []
     for sentence in quoted:
-        begun = "… " * sentence.text[:1].islower() + sentence.text
+        begun = "… " * sentence.text[:1].islower() + without_tags(sentence.text)
         closed = begun + fields.say(".", "。") * (begun[-1:] not in CLOSED)
         texts.append(marked_each(closed, sentence.n))
     text = fields.say(" ", "").join(texts)
