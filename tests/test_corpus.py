@@ -531,3 +531,8 @@ def test_a_pdf_in_columns_has_whole_words_and_no_running_heads(tmp_path):
     text = " ".join(loaded.documents[0].text.split())
     assert "primed twice before extraordinarily complicated measurements. Electromagnetic interference" in text
     assert "Harbour Review" not in text and text.index("The pump") < text.index("Ozone was measured thrice.")
+
+
+def test_a_long_subject_is_cut(tmp_path):
+    (document,) = load([written(tmp_path / "a.eml", f"Subject: {'tea ' * 200}\n\nHot.\n")]).documents
+    assert document.title.startswith("tea tea") and len(document.title) <= 200

@@ -177,7 +177,7 @@ def titled(title: str) -> str:
 
 
 def own_table(module: str) -> dict[str, Any]:
-    """Return what stands in the file of TOML that has the name of a module, next to it."""
+    """Return the content of the TOML file that has the name of a module, next to it."""
     return tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8"))
 
 

@@ -52,8 +52,8 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     enrich = provided("nodes", "enriched")
     added = await enrich(state, context) if enrich else None
     if added:
-        found, summary = added
-        results_by_step |= {"enrichment": found} if found else {}
+        results, summary = added
+        results_by_step |= {"enrichment": results} if results else {}
         runtime.stream_writer(enrichment(summary))
     merged = merge(
         results_by_step,

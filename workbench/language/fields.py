@@ -355,8 +355,8 @@ class FieldsWriter:
         ]
 
         def difference(name: str) -> float:
-            most = max(len(document.values(name)) for document in about)
-            return -len(self._common(about, name)) / most
+            longest = max(len(document.values(name)) for document in about)
+            return -len(self._common(about, name)) / longest
 
         return self.question["fields"] or sorted(shared, key=difference)
 
@@ -474,8 +474,8 @@ class FieldsWriter:
         """
         sort = self.question["sort"]
         documents = [d for d in documents if d.values(sort["field"])] if sort else documents
-        most = RECOMMENDED if self.question["count"] else MOST_LISTED
-        shown_here = documents[: self.question["limit"] or most]
+        usual = RECOMMENDED if self.question["count"] else MOST_LISTED
+        shown_here = documents[: self.question["limit"] or usual]
         if not shown_here:
             return ""
         inside = self.inside()

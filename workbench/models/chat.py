@@ -331,8 +331,10 @@ async def filled_in(
     if _is_server(model):
         # with the form itself the library checks the reply, and loses it
         schema = strict(form.model_json_schema())
-        named = {"name": form.__name__, "schema": schema, "strict": True}
-        by_schema = model.bind(response_format={"type": "json_schema", "json_schema": named})
+        json_schema = {"name": form.__name__, "schema": schema, "strict": True}
+        by_schema = model.bind(
+            response_format={"type": "json_schema", "json_schema": json_schema}
+        )
     elif hasattr(type(model), "with_structured_output"):
         # LangChain has no way to ask whether a model takes a JSON schema; one that does not is asked in words
         with suppress(NotImplementedError, ValueError, TypeError):

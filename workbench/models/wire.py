@@ -223,8 +223,8 @@ def refused_parameter(error: BaseException) -> str:
     if getattr(error, "status_code", None) not in (400, 422):
         return ""
     text = _words(error)
-    named = str(getattr(error, "param", None) or text)
-    refused = [name for name in _PARAMETERS if name in named and _REFUSES.search(text)]
+    complaint = str(getattr(error, "param", None) or text)
+    refused = [name for name in _PARAMETERS if name in complaint and _REFUSES.search(text)]
     return next(iter(refused), "")
 
 

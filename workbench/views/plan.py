@@ -195,7 +195,7 @@ def words_asked(document: Data) -> dict[str, str]:
     return {**words, " ".join([text, *(name for name in words if name not in text)]): text}
 
 
-def needs_as_asked(document: Data) -> list[Data]:
+def needs_in_words(document: Data) -> list[Data]:
     """Return the needs of a run (``proposals.ledger``), with names as the question writes them."""
     needs = proposals.ledger(document)
     for name, words in words_asked(document).items():

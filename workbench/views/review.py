@@ -15,7 +15,7 @@ from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clippe
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.labels.sentences import need_state, needs_sentence
 from workbench.views.markup import Picture, cut, draw, el
-from workbench.views.plan import document_titles, needs_as_asked, query_text
+from workbench.views.plan import document_titles, needs_in_words, query_text
 from workbench.views.render import page_html
 
 _MOST_LISTED = 6
@@ -31,7 +31,7 @@ def band(
 ) -> Picture:
     """Return the question of a decision as edited, with what happens then, or the problems that prevent it."""
     request = document["review"]
-    needs = needs_as_asked(document) if proposals.kind(request) == "reflect" else []
+    needs = needs_in_words(document) if proposals.kind(request) == "reflect" else []
     return Picture(
         draw(
             "review.band",

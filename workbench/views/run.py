@@ -16,7 +16,7 @@ from workbench.views.blocks import shared_values, split_row, split_tables
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
-from workbench.views.plan import needs_as_asked
+from workbench.views.plan import needs_in_words
 from workbench.views.review import need_verdict, needs_text, support_text
 
 VIEWS = ("work", "runs", "compare", "knowledge")
@@ -76,7 +76,7 @@ def answer(
 ) -> Picture:
     """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
     marks = Marks(document["citations"], labels)
-    needs = needs_as_asked(document)
+    needs = needs_in_words(document)
     blocks = [
         (is_table, [_claim(document, line, is_table, marks) for line in lines])
         for is_table, lines in split_tables(document["answer"] or draft)

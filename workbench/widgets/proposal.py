@@ -11,7 +11,7 @@ from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label, need_state
 from workbench.views.markup import cut, draw, el, step_name
-from workbench.views.plan import document_titles, needs_as_asked
+from workbench.views.plan import document_titles, needs_in_words
 from workbench.views.review import need_verdict
 from workbench.widgets.form import Control, Fields, choice, fold, text
 from workbench.widgets.panel import on_change, set_class
@@ -59,8 +59,8 @@ class Form:
         if field := self._fields.fields.get(proposals.LIMITS):
             limits = fold(self._title(field.name), field.control.widget)
             field.box.children = (limits, *field.box.children[1:])
-        told = labels("edit_first" if self._fields.fields else "nothing_proposed")
-        heading = ipywidgets.HTML(el("div.wb-dim.wb-strong", told))
+        title = labels("edit_first" if self._fields.fields else "nothing_proposed")
+        heading = ipywidgets.HTML(el("div.wb-dim.wb-strong", title))
         self.box = ipywidgets.VBox([heading, self._fields.box])
 
     @property
@@ -225,7 +225,7 @@ class ReflectForm(Form):
         verdicts = [(labels(f"need_{verdict}"), verdict) for verdict in proposals.VERDICTS]
         own: dict[str, Control] = {}
         titles = {"": labels("need_another")}
-        asked = needs_as_asked(self._document)
+        needs = needs_in_words(self._document)
         for n, need in enumerate(self._needs):
             name = need["need"]
             # a verdict can be changed, but not withdrawn
@@ -235,7 +235,7 @@ class ReflectForm(Form):
                 "review.need",
                 labels,
                 n=n + 1,
-                need=asked[n],
+                need=needs[n],
                 verdict=need_verdict(need, labels),
                 document=self._document,
             )

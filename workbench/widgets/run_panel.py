@@ -20,7 +20,7 @@ from workbench.state import Data
 from workbench.text import content_terms, titled
 from workbench.tools.registry import check
 from workbench.views.markup import Picture, draw
-from workbench.views.plan import document_titles, needs_as_asked
+from workbench.views.plan import document_titles, needs_in_words
 from workbench.views.plan_graph import forecast_text
 from workbench.views.run import answer, evidence
 from workbench.views.timeline import timeline
@@ -287,7 +287,7 @@ class Working:
                 called={
                     name: words.shown(fields[name], self._labels.language) for name in fields
                 },
-                needs=needs_as_asked(self._document),
+                needs=needs_in_words(self._document),
                 max_characters=self._wb.settings.merge_max_characters,
             )
         )

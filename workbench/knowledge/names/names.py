@@ -73,8 +73,8 @@ class Names:
         mentions = mentions_in(text, names, Matcher(names), careless=2)
         small = {m["entity_id"] for m in mentions if re.fullmatch("[a-z]+", m["surface"])}
         if small and not careless and not text.islower():
-            written = entities(self._index, "entity_id", sorted(small))
-            small -= {entity["entity_id"] for entity in written if entity["name"].islower()}
+            meant = entities(self._index, "entity_id", sorted(small))
+            small -= {entity["entity_id"] for entity in meant if entity["name"].islower()}
             mentions = [m for m in mentions if m["entity_id"] not in small]
         for mention in mentions:
             ids = [mention["entity_id"], *mention.get("others", ())][:rivals]

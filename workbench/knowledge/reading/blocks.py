@@ -20,7 +20,7 @@ _TURN = re.compile(
     rf"(\A|\n\n)([\[(]?(?:\d[\d/.: -]*[ ,T])?{_TIME}[\])]? {{1,4}}\S.{{0,30}}|\S.{{0,30}} {{2,4}}{_TIME})"
     rf" *\n(?=\S)(?!.*{_TIME})"
 )
-"""The line over what somebody says in a chat or a transcript: a name and a time."""
+"""The line over each turn of a chat or a transcript: a name and a time."""
 _OVER = re.compile(
     r"(?m)^( *)(?![-*+•]\s|[>#|]|\d{1,3}[.)、])(\S.{0,38})\n(?=(?:\1 +\S.*(?:\n|\Z))+(?:\s*\n|\Z))"
 )

@@ -350,7 +350,8 @@ def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
     if attached := record.get("attachments"):
         yield 0, Note(f"what is attached is not read: {shown(', '.join(attached))}")
     if not sheets:
-        yield 1, _named({"id": doc_id, **record}, path)
+        title = str(record.get("title") or "")[:200]  # a subject may be a paragraph
+        yield 1, _file_document({"id": doc_id, **record, "title": title}, path)
 
 
 Records = Iterator[tuple[int, Any]]
@@ -521,10 +522,10 @@ def _prose(path: Path, doc_id: str, suffix: str) -> Read:
             yield 1, str(error)
         text = unlinked(text)
         record.setdefault("title", documents.heading_of(text))
-    yield 1, _named({"id": doc_id, **record, "text": text}, path)
+    yield 1, _file_document({"id": doc_id, **record, "text": text}, path)
 
 
-def _named(record: Json, path: Path) -> Document:
+def _file_document(record: Json, path: Path) -> Document:
     """Return the document of a file, titled by its name where it has no title: by its folder's where that says more."""
     name = path.parent.name if path.stem.lower() in ("readme", "index") else path.stem
     title = str(record.get("title") or name).strip()
@@ -557,26 +558,25 @@ def _as_markdown(text: str) -> str:
     def heading(match: re.Match[str]) -> str:
         mark = match[1] or match[4]
         over = bool(match[1])  # a line over it makes another level
-        return (
-            f"{'#' * levels.setdefault(f'{mark}{over}', len(levels) + 1)} {match[2] or match[3]}"
-        )
+        return f"{'#' * levels.setdefault(f'{mark}{over}', len(levels) + 1)} {(match[2] or match[3]).rstrip()}"
 
     mark = r"([=~^\"'*+#`:._-])"
     text = re.sub(
-        rf"(?m)^{mark}\1{{2,}}[ \t]*\n[ \t]*(\S.*?)[ \t]*\n\1{{3,}}[ \t]*$|^(\S.*)\n{mark}\4{{2,}}[ \t]*$",
+        rf"(?m)^{mark}\1{{2,}}[ \t]*\n[ \t]*(\S.*)\n\1{{3,}}[ \t]*$|^(\S.*)\n{mark}\4{{2,}}[ \t]*$",
         heading,
         text,
     )
-    pictures = re.findall(r"(?m)^\.\. \|([^|\n]+)\| image::", text)
+    pictures = {*re.findall(r"(?m)^\.\. \|([^|\n]+)\| image::", text)}
     text = re.sub(r"(?m)^[ \t]*\.\. (?:\|.+?\| +)?image::.*(?:\n[ \t]+\S.*)*", "", text)
-    for name in pictures:
-        text = text.replace(f"|{name}|", "")
+    text = re.sub(r"\|(?=\S)([^|\n]+)\|", lambda m: "" if m[1] in pictures else m[0], text)
     # the options of a directive, its body stays
     text = re.sub(r"(?m)^[ \t]*\.\. [\w:-]+::[ \t]*(.*)(?:\n[ \t]+:[\w-]+:.*)*", r"\1", text)
     text = re.sub(r"(?m)^[ \t]*\.\. (?!\[\w+\] |\|).*(?:\n+[ \t]+\S.*)*", "", text)
     text = re.sub(r"(?m)^[ \t]*:(?:[\w-]+)?:[ \t]*$", "", text)
     text = re.sub(r"(?m):{2}[ \t]*$", ":", text)
-    text = re.sub(r"(?::[\w:+.-]+:)?(``?)~?([^`<\n]+?)(?:\s*<[^<>`]*>)?\1_{0,2}", r"\2", text)
+    text = re.sub(
+        r"(?::[\w:+.-]{1,60}:)?(``?)~?([^`<\n]+?)(?:\s*<[^<>`]*>)?\1_{0,2}", r"\2", text
+    )
     return text.strip()
 
 

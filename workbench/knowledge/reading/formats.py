@@ -182,8 +182,8 @@ def _page(content: bytes | str) -> Json:
 def _page_title(text: str, name: str) -> str:
     """Return the heading with which the name of a page begins, "Tea" of "Tea - The Teahouse"; else the first one."""
     headings = [block.text for block in blocks.blocks(text) if block.kind == "heading"]
-    named = (heading for heading in headings if heading and fold(name).startswith(fold(heading)))
-    return next(named, heading_of(text) or name)
+    titles = (heading for heading in headings if heading and fold(name).startswith(fold(heading)))
+    return next(titles, heading_of(text) or name)
 
 
 def _notebook(path: Path) -> Json:
@@ -231,7 +231,7 @@ def _mail(path: Path) -> Json:
     # follows a quotation at once would be of it
     text = re.sub(r"(?m)^-- ?\r?$", "", "\n".join(texts))
     text = blocks.laid_out(re.sub(r"(?m)^(>.*)\n(?!>)", r"\1\n\n", text))
-    page = str(_page("\n".join(pages))["text"])
+    page = str(_page("\n".join(pages))["text"]) if pages else ""
     return {
         "title": mail.get("subject", ""),
         "type": "Mail",

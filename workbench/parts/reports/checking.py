@@ -93,8 +93,10 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
         ]
         differing = [
             (first, document.n, second, namesake.n)
-            for (document, value, first), (namesake, other, second) in combinations(statements, 2)
-            if fold(document.title) == fold(namesake.title) and value != other
+            for (document, value, first), (namesake, value_there, second) in combinations(
+                statements, 2
+            )
+            if fold(document.title) == fold(namesake.title) and value != value_there
         ]
         for document, value, first in statements:
             texts = (sentence.text for sentence in document.sentences)

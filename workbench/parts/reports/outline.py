@@ -34,13 +34,17 @@ def enough(phrase: str, texts: Sequence[str], bases: Bases) -> list[float]:
 
 def whole_sentences(pieces: Evidence) -> list[Sentence]:
     """Return the sentences that may be quoted; one that begins small goes with the one before it."""
-    whole = list[Sentence]()
+    joined_sentences = list[Sentence]()
     for sentence in split_sentences(pieces):
-        continues = whole and whole[-1].n == sentence.n and sentence.text[:1].islower()
-        if continues and whole[-1].text[-1] in CLOSED:
-            sentence = sentence._replace(text=f"{whole.pop().text} {sentence.text}")
-        whole.append(sentence)
-    return whole
+        continues = (
+            joined_sentences
+            and joined_sentences[-1].n == sentence.n
+            and sentence.text[:1].islower()
+        )
+        if continues and joined_sentences[-1].text[-1] in CLOSED:
+            sentence = sentence._replace(text=f"{joined_sentences.pop().text} {sentence.text}")
+        joined_sentences.append(sentence)
+    return joined_sentences
 
 
 def by_aspect(
