@@ -120,7 +120,7 @@ def paths(kind: str) -> dict[str, str]:
     """Return what parts provide of a kind, by name, as ``"module:name"``; nothing is imported.
 
     >>> paths("tools")["fusion_search"]
-    'workbench.parts.fusion.search:TOOL'
+    'workbench.parts.fusion.graph:TOOL'
     """
     return {
         name: f"{part.package}.{path}"

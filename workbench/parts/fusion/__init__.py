@@ -6,9 +6,9 @@ PART = Part(
     "fusion",
     __name__,
     settings="settings:FusionSettings",
-    tools={"fusion_search": "search:TOOL"},
+    tools={"fusion_search": "graph:TOOL"},
     commands={"fusion": "commands:fusion", "canvas": "commands:canvas"},
     readers={".canvas": "canvas:read"},
-    workbench={"fusion": "search:fusion", "canvas": "canvases:canvas"},
-    run={"fusion": "search:outcome"},
+    workbench={"fusion": "graph:fusion", "canvas": "canvases:canvas"},
+    run={"fusion": "graph:outcome"},
 )
