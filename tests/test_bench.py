@@ -513,6 +513,9 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     runs.table.press("sort:title")
     titles = [shared_wb.runs.lines(text=run_id)[0]["title"] for run_id in runs.table.picture.rows]
     assert titles == sorted(titles, key=str.casefold)
+    runs.table.press("sort:seconds")
+    took = [shared_wb.runs.costs(run_id)["seconds"] for run_id in runs.table.picture.rows]
+    assert took == sorted(took, reverse=True) and shared_wb.runs.lines(text=asked.run_id)[0]["seconds"] in took
     runs.table.press("export")
     assert (shared_wb.path / "exports" / f"{asked.run_id}.zip").is_file() and "2 runs exported" in runs.message.value
     gone = stopped.fork()

@@ -23,7 +23,7 @@ from workbench.records.sqlite import Tables, translate_errors
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
 
-VERSION = 13
+VERSION = 14
 """Of the tables."""
 ENDED = ("done", "failed", "cancelled")
 """Status of a run that has ended."""
@@ -31,7 +31,8 @@ _SCHEMA = """
     CREATE TABLE IF NOT EXISTS runs (
         run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
         options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result BLOB,
-        created_at TEXT NOT NULL, ended_at TEXT, query TEXT, answer TEXT, report TEXT, graph TEXT NOT NULL DEFAULT ''
+        created_at TEXT NOT NULL, ended_at TEXT, query TEXT, answer TEXT, report TEXT, graph TEXT NOT NULL DEFAULT '',
+        figures TEXT
     );
     CREATE INDEX IF NOT EXISTS runs_by_time ON runs (created_at);
     CREATE TABLE IF NOT EXISTS plans (
@@ -56,6 +57,7 @@ TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts"
 
 _LINES = """
     SELECT runs.run_id, message, status, owner, user_id, session_id, created_at, ended_at, error, graph,
+        ifnull(figures, '{}') AS figures,
         ifnull(query, message) AS query, ifnull(answer, '') AS answer,
         iif(graph = '', (SELECT ifnull(group_concat(value), '') FROM json_each(options, '$.kb')), graph) AS kb,
         json_extract(options, '$.tape.sources[0]') AS origin,
@@ -180,7 +182,7 @@ class RunStore(Tables):
         """Take a run as it was seen, with the answers that it continues with; False when it has changed since."""
         run_id = row["run_id"]
         sql = (
-            "UPDATE runs SET owner = ?, status = 'running', error = NULL"
+            "UPDATE runs SET owner = ?, status = 'running', error = NULL, figures = NULL"
             " WHERE run_id = ? AND owner IS ? AND status = ?"
         )
         answers = "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?)"  # of one that was refused
@@ -249,11 +251,25 @@ class RunStore(Tables):
         return [row["run_id"] for row in self.rows(sql, (*equals.values(), limit))]
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
-        """Return what a list shows of runs, without what they found, newest first."""
+        """Return what a list shows of runs, without what they found, newest first; of ended ones the figures too."""
         rows = self.rows(_LINES, [json.dumps(list(run_ids))])
+        lists = ("tags", "origins")
         return [
-            row | {name: json.loads(row[name]) for name in ("tags", "origins")} for row in rows
+            row | json.loads(row.pop("figures")) | {name: json.loads(row[name]) for name in lists}
+            for row in rows
         ]
+
+    def figures(self, run_id: str) -> Json:
+        """Return the figures that are kept of a run; empty until it has ended."""
+        [row] = self.rows(
+            "SELECT ifnull(figures, '{}') AS figures FROM runs WHERE run_id = ?", (run_id,)
+        )
+        return json.loads(row["figures"])
+
+    def save_figures(self, run_id: str, figures: Data) -> None:
+        """Keep the figures of a run that has ended, unless it was resumed meanwhile."""
+        sql = "UPDATE runs SET figures = ? WHERE run_id = ? AND owner IS NULL"
+        self.write(sql, (_json(figures), run_id))
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""

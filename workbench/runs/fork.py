@@ -308,20 +308,29 @@ def details(run: Recording, origin: str) -> Json:
     ``changes`` are those of ``fork_changes``; ``answer_changed`` is None while there is none to compare, and
     ``first_change`` its first line that the other answer lacks; other numbers of the same passages are no change.
     """
-    changed = fork_changes(run, origin)
-    runs = [] if changed is None else [run, snapshot(run, origin)]
-    answers = [unmarked(each.answer).splitlines() for each in runs]
+    pair = _with_origin(run, origin)
+    answers = [unmarked(each.answer).splitlines() for each in pair]
     differs = {*answers[0]} != {*answers[1]} if answers and all(answers) else None
-    first = next((line for line in answers[0] if line not in answers[1]), "") if differs else ""
-    costs = run._workspace.runs.costs(run.run_id)
-    return costs | {"changes": changed, "answer_changed": differs, "first_change": first}
+    first = next((line for line in answers[1] if line not in answers[0]), "") if differs else ""
+    changed = {"changes": _changes(pair), "answer_changed": differs, "first_change": first}
+    return run._workspace.runs.costs(run.run_id) | changed
 
 
 def fork_changes(run: Recording, origin: str | None) -> Json | None:
     """Return the ``changes`` of a fork; None for a run of its own or of a recorded graph, and without the origin."""
-    if not origin or run.row["graph"] or origin not in run._workspace.runs:
-        return None
-    return changes(snapshot(run, origin), snapshot(run))
+    return _changes(_with_origin(run, origin))
+
+
+def _with_origin(run: Recording, origin: str | None) -> list[Recording]:
+    """Return a fork after its origin, each read once; nothing where there are no ``changes``."""
+    fork = snapshot(run)
+    if not origin or fork.row["graph"] or origin not in run._workspace.runs:
+        return []
+    return [snapshot(run, origin), fork]
+
+
+def _changes(pair: Sequence[Recording]) -> Json | None:
+    return changes(*pair) if pair else None
 
 
 def changes(origin: Recording, fork: Recording) -> Json:

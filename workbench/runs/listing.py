@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
-from workbench.records.figures import figures
+from workbench.records.figures import figures as count
 from workbench.records.proposals import ledger
 from workbench.runs.fork import forecast, fork_changes
 from workbench.runs.run import Run
@@ -67,11 +67,14 @@ class WorkspaceRuns:
         ``cited`` passages of the answer. ``needs_met`` of its ``needs`` are met, surely or likely, and
         ``needs_unjudged`` nothing judged. The score is the share of the answer's statements that their sources support.
         """
-        run = self._workspace.run(run_id)._read_once()
+        run = self._workspace.run(run_id)
+        if figures := run._store.figures(run.run_id):
+            return figures
+        run = run._read_once()
         calls = run.calls()
         total = calls.total()
         backed = {"citations": run.citations, "support": run.state.get("support")}
-        counted = figures({"records": run.records, "log": run.log, **backed})
+        counted = count({"records": run.records, "log": run.log, **backed})
         states = need_states(ledger({"reflections": run.reflections, "decisions": run.decisions}))
         return {
             "seconds": counted["total_s"],

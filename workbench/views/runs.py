@@ -13,9 +13,9 @@ from workbench.views.render import FrameList
 
 PAGE = 20
 """Runs of one page."""
-_FACTS = ("seconds", "calls", "cited", "model", "tokens", "money", "needs", "score")
+FACTS = ("seconds", "calls", "cited", "model", "tokens", "money", "needs", "score")
 SORTS = {"title": "question_asked", "status": "status", "kb": "runs_kb", "created_at": "when"}
-"""Columns by which the table can be sorted, with their labels."""
+"""Columns of every run, with their labels."""
 
 
 def runs_table(
@@ -33,7 +33,7 @@ def runs_table(
             the run on the bench; ``rated``, the label of a person's verdict, by run; whether they are ``narrowed``;
             ``hidden``, how many marked ones are not among them.
     """
-    facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
+    facts = [fact for fact in FACTS if any(costs[row["run_id"]][fact] for row in rows)]
     about |= {"facts": facts, "costs": costs, "sorts": SORTS, "rows": rows}
     about |= {"before": about["page"] * PAGE, "shown": len(rows)}
     drawn = {}

@@ -17,7 +17,7 @@ from workbench.text import visible
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels
 from workbench.views.markup import el
-from workbench.views.runs import PAGE, SORTS, runs_table
+from workbench.views.runs import FACTS, PAGE, SORTS, runs_table
 from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change
 
 
@@ -79,17 +79,21 @@ class RunTable(Panel):
             row["run_id"]: "feedback_good" if row["good"] else "feedback_bad"
             for row in self._wb.feedback().on_answers()
         }
-        lines = runs.lines(_EVERY)
-        self._offer(lines)
+        self._lines = runs.lines(_EVERY)
+        self.marked = [run_id for run_id in self.marked if run_id in runs]
+        self._offer(self._lines)
+        self._narrow()
+
+    def _narrow(self) -> None:
+        """Show those of the lines that fit."""
         chosen = {name: box.value for name, box in self.filters.items() if box.value}
         rated = chosen.pop("rated", "")
         self._rows = [
             row
-            for row in lines
+            for row in self._lines
             if fits(row, self.search.value, **chosen)
             and rated in ("", self._rated.get(row["run_id"]))
         ]
-        self.marked = [run_id for run_id in self.marked if run_id in runs]
         self._draw()
 
     def _offer(self, rows: Iterable[Data]) -> None:
@@ -116,12 +120,12 @@ class RunTable(Panel):
                 self._quiet = False
 
     def _draw(self) -> None:
-        column, down = self._sort
-        rows = sorted(self._rows, key=lambda row: str(row[column] or "").casefold(), reverse=down)
+        rows = sorted(self._rows, key=self._rank, reverse=self._sort[1])
         place = {row["run_id"]: n for n, row in enumerate(rows)}
         lineage = dict[str, tuple[int, ...]]()
         for row in reversed(self._rows):  # a fork is newer than its origin, and stands below it
-            lineage[row["run_id"]] = (*lineage.get(row["origin"], ()), place[row["run_id"]])
+            above = lineage.get(row["origin"], ()) if self._sort[0] in SORTS else ()
+            lineage[row["run_id"]] = (*above, place[row["run_id"]])
         rows.sort(key=lambda row: lineage[row["run_id"]])
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
@@ -144,6 +148,15 @@ class RunTable(Panel):
         )
         self.table.show(table)
 
+    def _rank(self, row: Data) -> tuple[bool, Any]:
+        """Return what a row is sorted by: without a figure it is last, whatever the direction."""
+        column, down = self._sort
+        if column in SORTS:
+            return True, str(row[column] or "").casefold()
+        figures = row if column in row else self.details(*(row[name] for name in MOVES))
+        value = figures[column]
+        return (value is None) != down, value is not None and value
+
     def _compared(self) -> tuple[dict[str, str], str]:
         """Return the runs to compare, with their letters; a single one with its parent or the open run."""
         chosen = {*self.marked}
@@ -157,7 +170,7 @@ class RunTable(Panel):
     def _narrowed(self) -> None:
         if not self._quiet:  # else several of them are set one after the other
             self._page = 0
-            self.show(self._open_id)
+            self._narrow()
 
     def _pressed(self, event: Event) -> None:
         kind, _, what = event.kind.partition(":")
@@ -172,11 +185,9 @@ class RunTable(Panel):
                 widget.value = ""
             self._quiet = False
             self._narrowed()
-        elif kind == "sort" and what in SORTS:
-            self._sort = (
-                what,
-                not self._sort[1] if what == self._sort[0] else what == "created_at",
-            )
+        elif kind == "sort" and what in (*SORTS, *FACTS):
+            first_down = what == "created_at" or what in FACTS
+            self._sort = (what, not self._sort[1] if what == self._sort[0] else first_down)
         elif kind == "page" and what in ("1", "-1"):
             self._page = max(0, self._page + int(what))
         elif kind == "mark":
