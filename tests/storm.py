@@ -27,8 +27,7 @@ from tests.shelves import CORE, PROJECT, corpus, jsonl
 from workbench.errors import KnowledgeError
 from workbench.graphs import execute
 from workbench.graphs.reviewers import answer
-from workbench.knowledge.indexes.store import Place
-from workbench.knowledge.indexes.stores import Chroma
+from workbench.knowledge.indexes.stores import Chroma, Place
 from workbench.records.tape import canonical
 from workbench.session import Workbench
 

@@ -19,8 +19,7 @@ from tests.shelves import jsonl
 from workbench.errors import KnowledgeError
 from workbench.knowledge.indexes import vectors
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.indexes.store import Place
-from workbench.knowledge.indexes.stores import Chroma, opened
+from workbench.knowledge.indexes.stores import Chroma, Place, opened
 from workbench.knowledge.library import Library
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.sources.lance import Lance
@@ -171,12 +170,12 @@ KILLED = """
 import json, os, sys, threading
 from contextlib import suppress
 from pathlib import Path
-from workbench.knowledge.indexes import store
+from workbench.knowledge.indexes import stores
 from workbench.session import Workbench
 
 workspace, notes, place, sign, settings = sys.argv[1:]
-going, whole = threading.Event(), store.stored
-store.WRITE = 20
+going, whole = threading.Event(), stores.stored
+stores.WRITE = 20
 
 def files():
     seen = set()
@@ -196,7 +195,7 @@ def put(*given):
     return whole(*given)
 
 threading.Thread(target=watch, args=[files()], daemon=True).start()
-store.stored = put
+stores.stored = put
 with Workbench.open(workspace, **json.loads(settings)) as wb:
     wb.add_knowledge("notes", [notes], lambda *_: None)
 """
@@ -365,7 +364,7 @@ def test_a_server_that_is_killed_is_named_and_work_goes_on_when_it_is_back(tmp_p
 
 
 def test_a_server_that_is_killed_between_two_writes_or_lost_its_files_is_caught_up_with(tmp_path, server, monkeypatch):
-    monkeypatch.setattr("workbench.knowledge.indexes.store.WRITE", 7)
+    monkeypatch.setattr("workbench.knowledge.indexes.stores.WRITE", 7)
     library = Library(tmp_path / "kb", settings(server.url))
     path = write(tmp_path / "notes.jsonl", range(50))
 

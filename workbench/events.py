@@ -1,16 +1,20 @@
-"""Events of the stream: what a run tells while it runs, and the log of its nodes in levels.
+"""Events of the stream: what a run tells while it runs, the log of its nodes, and the wrapper that writes it.
 
 Events for chat clients have a ``status``; all others go to the debug collector, stored under the run's id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import functools
+import reprlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar, cast
 
+from workbench.models.wire import hearing
 from workbench.state import Data, Json
 
 Event = Json
+Node = TypeVar("Node", bound=Callable[..., Awaitable[Json]])
 
 
 def progress(stage: str, *, completed: int = 0, total: int = 0, **more: Any) -> Event:
@@ -117,3 +121,111 @@ _SUBGRAPHS = {
     "reporter": ("outline", "write", "decide", "research", "check", "assemble"),
 }
 """Types of the nodes of each."""
+
+
+# --- The wrapper that times every node of a run, and logs it ---
+
+MERGE_EVENTS = frozenset({"rag_runs", "combined_context", "retrieval_merged"})
+"""Events that say what was merged; it is kept with the run's result, so they are not kept once more."""
+
+
+class DebugCollector:
+    """Sends every event of a stream on, and caches those that are not for clients."""
+
+    def __init__(self, send: Callable[[Event], object]):
+        self._send = send
+        self.cached = list[Event]()
+
+    def __call__(self, event: Event) -> None:
+        """Take an event."""
+        if not for_client(event):
+            self.cached.append(event)
+        self._send(event)
+
+
+def logged(node_type: str, node: Node) -> Node:
+    """Return the node, timed: after it returns, an ``execution_log`` goes to the run's log and to the stream.
+
+    The log's key is the LangGraph task, so a node that runs again after a crash leaves one line, not two. What the node
+    wrote for the debug collector is kept in the same line.
+    """
+
+    @functools.wraps(node)
+    async def timed(state: Any, runtime: Any) -> Json:
+        context = runtime.context
+        began = context.clock.monotonic()
+        timestamp = context.clock.now().isoformat()
+        collector = DebugCollector(runtime.stream_writer)
+        with hearing(lambda note: collector(progress("waiting", note=note))):
+            change = await node(state, runtime.override(stream_writer=collector))
+        entry = {
+            "node": timed.__name__,
+            "node_type": node_type,
+            "duration_ms": round((context.clock.monotonic() - began) * 1000, 3),
+            "timestamp": timestamp,
+            "input": {key: brief(state[key]) for key in _TELLING if state.get(key)},
+            "output": {key: brief(value) for key, value in change.items()},
+            "sub_steps": [_step(record) for record in change.get("records", [])]
+            if node_type == "execute"
+            else [],
+        }
+        event: Event = {"execution_log": entry}
+        debug = [each for each in collector.cached if not MERGE_EVENTS & set(each)]
+        # First the tape, then the log: a line in the log means that the effects of its node are durable. LangGraph
+        # gives a node that runs again after a crash the same task id, so both writes keep their keys.
+        if runtime.execution_info:
+            context.tape.flush(runtime.execution_info.task_id)
+        if state.get("run_id") and runtime.execution_info:
+            line = {**event, "debug": debug} if debug else event
+            context.runs.save_event(state["run_id"], runtime.execution_info.task_id, line)
+        runtime.stream_writer(event)
+        return change
+
+    return cast(Node, timed)
+
+
+_NAMES = """
+    message query kb_prefix worker_name iteration attempt step plan wave records reflections stop_reason merged answer
+"""
+_TELLING = _NAMES.split()
+"""State keys that the log shows as a node's input; the others are names and options, the same for every node."""
+
+
+def _step(record: Data) -> Json:
+    """Return an attempt at a step as the log has it, with what happened inside its tool below it."""
+    about = {
+        key: record[key]
+        for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")
+    }
+    about |= {
+        "timestamp": record["started_at"],
+        "input": record["input_summary"],
+        "output": record["output_summary"],
+    }
+    return {
+        "node": record["step_id"],
+        "node_type": "step",
+        **about,
+        "sub_steps": record["sub_steps"],
+    }
+
+
+def brief(value: Any) -> Any:
+    """Return a value as a log shows it: short scalars whole, long text cut, collections counted and begun.
+
+    >>> brief("x" * 300)[-3:], brief([1, 2]), brief({"b": 1, "a": []}), brief(True)
+    ('...', '2 items: [1, 2]', "{'a': [], 'b': 1}", True)
+    """
+    if isinstance(value, str):
+        return value if len(value) <= 200 else value[:197] + "..."
+    if isinstance(value, Mapping):
+        return _short.repr(dict(value))
+    if isinstance(value, list):
+        return f"{len(value)} items: {_short.repr(value)}" if value else "0 items"
+    return (
+        value if value is None or isinstance(value, (bool, int, float)) else type(value).__name__
+    )
+
+
+_short = reprlib.Repr()
+_short.maxlevel, _short.maxdict, _short.maxlist, _short.maxstring = 2, 4, 2, 40

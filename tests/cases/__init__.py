@@ -24,6 +24,6 @@ def rows(lines: list[str], end: str) -> Iterator[list[str]]:
 
 def load(paths: Iterable[Path]) -> Any:
     """A reading that has come to its end, with all of its ``documents``."""
-    reading: Any = Reading(paths)
+    reading: Any = Reading([*map(Path, paths)])
     reading.documents = list(reading)
     return reading

@@ -13,15 +13,23 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
+from pydantic import Field
 
-from workbench.events import progress
-from workbench.extensions import provided, required
+from workbench.events import logged, progress
+from workbench.extensions import missing, provided, required
 from workbench.graphs.generate import generate
-from workbench.graphs.logged import logged
-from workbench.graphs.memory import only_noted, recall, standing_alone, with_preferences
 from workbench.graphs.planner import fresh_state
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.route import build_router, parse_worker_names, read_question
+from workbench.graphs.roles import ModelForm, ask_model
+from workbench.graphs.route import (
+    build_router,
+    only_noted,
+    parse_worker_names,
+    read_question,
+    requested_bases,
+    with_preferences,
+)
+from workbench.graphs.slots import history_text, read_history
 from workbench.language.followup import standalone
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context
@@ -137,6 +145,71 @@ def initial_state(
     )
 
 
+# --- What is remembered, and the question as it stands alone; without the memory part nothing is recalled ---
+
+
+async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
+    """Load what is remembered for a message, and resolve a follow-up at the same time."""
+    change, question = await asyncio.gather(
+        _recalled(state, runtime), _follow_up(state, runtime.context)
+    )
+    return {**change, "stands_alone": question}
+
+
+class StandsAlone(ModelForm):
+    """The form of the follow-up's model."""
+
+    question: str = Field(min_length=1, max_length=500)
+
+
+async def _follow_up(state: Data, context: Context, message: str = "") -> str:
+    """Return the message with what it refers to, by the model; "" where none is asked, or it says nothing of use."""
+    message = message or state["message"]
+    history = read_history(state, context)
+    if (
+        "follow_up" not in context.models
+        or not history
+        or is_small_talk(message)
+        or requested_bases(state) == []
+    ):
+        return ""
+    slots = {
+        "history": history_text(history, context.settings.history_window),
+        "message": message,
+    }
+    reply = await ask_model(context, "follow_up", StandsAlone, slots, question=message)
+    return " ".join(reply.form.question.split()) if reply.form else ""
+
+
+async def _recalled(state: ConversationState, runtime: Runtime[Context]) -> Json:
+    """Load what is remembered for a message; without the part the last messages, and a note that this is all.
+
+    A greeting that the rules answer needs no more than the last messages either.
+    """
+    part = provided("nodes", "recall")
+    context = runtime.context
+    greeted = is_small_talk(state.get("message", "")) and "writer" not in context.models
+    if part and not greeted:
+        return dict(await part(state, runtime))
+    history = read_history(state, context)
+    counts = {
+        "history_count": len(history),
+        "has_memory_context": False,
+        "has_summary": False,
+        "episodic_count": 0,
+    }
+    runtime.stream_writer(
+        {"history": counts if part else {**counts, "note": missing("memory", "memory")}}
+    )
+    return {
+        "history": history,
+        "remembered": [],
+        "noted": [],
+        "recalls": None,
+        "to_search": state["message"],
+    }
+
+
 async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Fill the child's inputs: the question as it stands alone, how it reads then, and who answers it."""
     context = runtime.context
@@ -190,7 +263,7 @@ async def _standing_alone(
     if message == state["message"]:
         query = state.get("stands_alone", "")
     else:  # a part of the message was only to be remembered, or it is a report's topic
-        query = await standing_alone(state, context, message)
+        query = await _follow_up(state, context, message)
     query = query or standalone(message, history, bases)
     if query == state["message"]:
         return query, decision

@@ -22,8 +22,8 @@ from pydantic import Field
 from workbench.errors import Divergence, KnowledgeError, ModelError
 from workbench.events import progress, token
 from workbench.extensions import call_node, required
-from workbench.graphs.memory import only_noted
 from workbench.graphs.roles import ModelForm, accounted, ask_model, budget_spent
+from workbench.graphs.route import only_noted
 from workbench.graphs.slots import NONE, counts_by_step, evidence_text, numbered, totals_by_step
 from workbench.knowledge.dated import PartialBase, dated_bases, question_dates
 from workbench.language.answer import judge, write

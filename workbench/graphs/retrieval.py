@@ -9,9 +9,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
+from workbench.events import logged
 from workbench.extensions import call_node
 from workbench.graphs.execute import executor, skip, unended
-from workbench.graphs.logged import logged
 from workbench.graphs.merge import merger
 from workbench.graphs.plan import FIRST_SEARCH
 from workbench.graphs.planner import planner

@@ -16,12 +16,11 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.errors import InvalidAnswer
-from workbench.graphs.agent_inbox import from_agent_inbox
 from workbench.graphs.execute import skip, unended
-from workbench.graphs.memory import with_preferences
 from workbench.graphs.needs import thresholds
 from workbench.graphs.plan import SEARCH
-from workbench.graphs.route import is_driven, model_plans, read_question
+from workbench.graphs.reviewers import from_agent_inbox
+from workbench.graphs.route import is_driven, model_plans, read_question, with_preferences
 from workbench.knowledge.dated import dated_bases
 from workbench.plans import Plan, PlanStep, fresh_id, problem
 from workbench.ports import Context

@@ -14,7 +14,8 @@ from langgraph.runtime import Runtime
 from pydantic import Field, create_model
 
 from workbench.errors import UnknownKnowledge
-from workbench.graphs.logged import logged
+from workbench.events import logged
+from workbench.extensions import call_node
 from workbench.graphs.roles import ModelForm, ask_model
 from workbench.graphs.slots import card, history_text, read_history
 from workbench.language.question import read
@@ -458,3 +459,13 @@ def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
     graph.add_edge("apply_override_policy", "worker_select")
     graph.add_edge("worker_select", END)
     return graph.compile()
+
+
+def only_noted(state: Data) -> bool:
+    """Check whether the message was only to be remembered."""
+    return bool(state.get("noted") and not state.get("to_search"))
+
+
+def with_preferences(state: Data, decision: RouteDecision, bases: Bases) -> RouteDecision:
+    """Return the decision with preferences of the person as conditions."""
+    return call_node("with_preferences", decision, state, decision, bases) if bases else decision

@@ -22,7 +22,7 @@ from workbench.knowledge.indexes import stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint, index_terms, join_terms
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, schema, surfaces
-from workbench.knowledge.names.names import insert_phrases, names_in
+from workbench.knowledge.names.names import insert_phrases
 from workbench.knowledge.reading import corpus
 from workbench.knowledge.reading.corpus import Document, Place, Problem, Reading
 from workbench.knowledge.reading.files import EMPTY, Note
@@ -95,8 +95,8 @@ def _ids(index: Index, rows: str) -> Iterator[list[str]]:
         last = ids[-1]
 
 
-class Places:
-    """The place where each id was read, for ``corpus.Reading``: on disk, as the documents are.
+class Spool:
+    """Documents on their way into an index, each marked with what is to be done with it.
 
     Args:
         index: in whose temporary tables they are.
@@ -106,6 +106,11 @@ class Places:
     def __init__(self, index: Index, before: sqlite3.Connection | None):
         self._index = index
         self._before = before
+        with index.translated_errors():
+            index.connection().execute("PRAGMA temp_store = FILE")
+            index.connection().executescript(_SPOOL_TABLES)
+
+    # the place where each id was read, for ``Reading.places``
 
     def __contains__(self, doc_id: object) -> bool:
         return bool(self._index.rows("SELECT 1 FROM places WHERE doc_id = ?", (doc_id,)))
@@ -126,16 +131,6 @@ class Places:
             self._index.connection().execute(
                 "INSERT INTO places VALUES (?, ?, ?, ?)", (doc_id, *place)
             )
-
-
-class Spool:
-    """Documents on their way into an index, each marked with what is to be done with it."""
-
-    def __init__(self, index: Index):
-        self._index = index
-        with index.translated_errors():
-            index.connection().execute("PRAGMA temp_store = FILE")
-            index.connection().executescript(_SPOOL_TABLES)
 
     def take(self, documents: Iterable[Document]) -> Iterator[int]:
         """Store documents, and yield how many there are so far after each batch."""
@@ -276,12 +271,11 @@ class Addition:
         self._folder = folder
         self._settings = settings
         self._progress = progress
-        self._report = AddReport(name)
+        self._name = name
         self._model: TextModel = open_model(index, name, settings)
         self._dimensions = set[int]()
         self._vocabulary = stored_vocabulary(folder)
-        self._spool = Spool(index)
-        self._places = Places(index, before)
+        self._spool = Spool(index, before)
         recipe = {
             "version": _VERSION,
             "chunk_characters": settings.chunk_characters,
@@ -289,11 +283,9 @@ class Addition:
         }
         self._recipe = canonical_json(recipe)
 
-    def run(
-        self, documents: Iterable[Document], reading: Reading, paths: Sequence[Path]
-    ) -> AddReport:
-        """Add these documents, which were read from these paths."""
-        reading.places = self._places
+    def run(self, documents: Iterable[Document], reading: Reading) -> AddReport:
+        """Add these documents: those of the reading, and others after them."""
+        reading.places = self._spool
         # Names come in no order, and each goes to a page of its own: pages that stay in memory (128 MB), and a log
         # that is long before it goes into the file (64 MB), let a page be written once for many rows.
         for pragma in ("cache_size = -131072", "wal_autocheckpoint = 16384"):
@@ -302,36 +294,28 @@ class Addition:
         for count in self._spool.take(documents):
             self._progress("read", count, 0)
         self._progress("read", count, count)
-        changes = self._spool.compare(self._lost(reading, paths))
-        new_recipe = self._index.meta("recipe", self._recipe) != self._recipe
+        changes = self._spool.compare(self._lost(reading))
+        new_recipe = self._index.meta("recipe") != self._recipe
         if new_recipe:
             self._spool.everything()
-        if new_recipe or changes or not self._index.generation:
+        if new_recipe or changes:
             self._write()
-        self._follow()
-        report = self._report
-        report.problems = [*reading.problems, *report.problems]
-        report.added = changes.get("new", 0)
-        report.changed = changes.get("changed", 0)
-        report.deleted = changes.get("gone", 0)
-        report.unchanged = count - report.added - report.changed
-        return report
+        added, changed, deleted = (changes.get(kind, 0) for kind in ("new", "changed", "gone"))
+        problems = [*reading.problems, *self._follow()]
+        return AddReport(self._name, added, changed, deleted, count - added - changed, problems)
 
-    def _lost(self, reading: Reading, paths: Sequence[Path]) -> list[str]:
+    def _lost(self, reading: Reading) -> list[str]:
         """Return the sources that lost documents: files read to their end, or gone from a folder that was given.
 
         A file with a line that cannot be read deletes nothing: the line may be the document.
         """
-        reasons = [(p["file"], p["reason"]) for p in reading.problems]
-        unread = [file for file, why in reasons if not isinstance(why, Note) and why != EMPTY]
-        read = set(reading.sources) - {Path(os.path.realpath(file)).as_posix() for file in unread}
-        folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())
+        read = reading.sources - {
+            Path(os.path.realpath(problem["file"])).as_posix()
+            for problem in reading.problems
+            if not isinstance(problem["reason"], Note) and problem["reason"] != EMPTY
+        }
         rows = self._index.rows("SELECT DISTINCT source FROM documents ORDER BY 1")
-        return [
-            source
-            for (source,) in rows
-            if source in read or (source.startswith(folders) and not Path(source).exists())
-        ]
+        return [source for (source,) in rows if source in read or reading.has_lost(source)]
 
     def _write(self) -> None:
         """Compute what is new, then write everything together."""
@@ -389,13 +373,12 @@ class Addition:
 
     def _sources(self, doc_ids: Sequence[str]) -> Iterator[entities.Source]:
         """Yield these documents with the names in their passages."""
-        passages: dict[str, list[entities.NamedPassage]] = {}
+        passages: dict[str, list[tuple[str, str]]] = {}
         sql = "SELECT doc_id, position, chunk_id, text FROM passages WHERE doc_id IN ({})"
         for doc_id, _, chunk_id, text in sorted(self._index.rows_in(sql, doc_ids)):
-            passages.setdefault(doc_id, []).append((chunk_id, text, names_in(text)))
+            passages.setdefault(doc_id, []).append((chunk_id, text))
         for d in _read(self._index, "documents", doc_ids):
-            own = passages.get(d.doc_id, [])
-            yield entities.Source(d.doc_id, d.title, d.type, d.fields, d.aliases, d.names, own)
+            yield entities.Source(**vars(d), passages=passages.get(d.doc_id, []))
 
     def _compute(self, documents: Sequence[Document], done: int, total: int) -> None:
         """Store vectors and words of some documents by content at once."""
@@ -418,14 +401,10 @@ class Addition:
     def _cut(self, document: Document) -> list[str]:
         return corpus.chunks(document.text, self._settings.chunk_characters, document.title)
 
-    def _follow(self) -> None:
-        """Update the store of vectors."""
+    def _follow(self) -> list[Problem]:
+        """Update the store of vectors, and return what was wrong with it."""
         place = stores.vector_place(self._folder, self._settings)
-        if not stores.is_up_to(place, self._index):
-            tell = partial(self._progress, "chroma")
-            tell(0, 1)
-            if stores.follow(place, self._index, tell):
-                reason = "was damaged, and has been rebuilt from the index"
-                problem: Problem = {"file": str(place.folder), "line": 0, "reason": reason}
-                self._report.problems.append(problem)
-            tell(1, 1)
+        if not stores.follow(place, self._index, partial(self._progress, "chroma")):
+            return []
+        reason = "was damaged, and has been rebuilt from the index"
+        return [{"file": str(place.folder), "line": 0, "reason": reason}]

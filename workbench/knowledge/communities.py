@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -47,38 +46,29 @@ def write(
     graph = _related(sorted(by_id), relations, categories)
     # groups of about ten documents in a corpus of any size, not of a tenth of the corpus
     groups = _louvain(graph, max(1.0, math.sqrt(len(leads) / 80)))
-    home = {entity_id: number for number, group in enumerate(groups) for entity_id in group}
-    inner: dict[str, float] = defaultdict(float)
-    for a, b, edge in graph.edges(data=True):
-        if home[a] == home[b]:
-            inner[a] += edge["weight"]
-            inner[b] += edge["weight"]
     communities = []
     for group in groups:
+        inner = graph.subgraph(group).degree(weight="weight")
         members = sorted(group, key=lambda i: (-round(inner[i], 6), i))
         documents = [by_id[i] for i in members if by_id[i]["doc_id"]]
         if len(documents) > 1:
-            neighbours = [
-                by_id[i] for i in members if i not in categories and not by_id[i]["doc_id"]
-            ]
-            names = dict.fromkeys(entity["name"] for entity in [*neighbours[:1], *documents[:2]])
-            doc_ids = [str(entity["doc_id"]) for entity in documents]
-            first = [leads[doc_id] for doc_id in doc_ids[:SENTENCES] if leads.get(doc_id)]
-            communities.append(
-                Community(
-                    community_id="",
-                    title=" · ".join(names),
-                    members=members,
-                    summary=joined(first or [""]),
-                    doc_ids=doc_ids,
-                )
-            )
-    communities.sort(key=lambda community: (-len(community["members"]), community["members"][0]))
-    for number, community in enumerate(communities):
-        community_id = f"community:{number:04d}"
-        value = canonical_json({**community, "community_id": community_id})
-        connection.execute("INSERT INTO communities VALUES (?, ?)", (community_id, value))
-        homes = ((entity_id, community_id) for entity_id in sorted(community["members"]))
+            communities.append((members, documents))
+    communities.sort(key=lambda pair: (-len(pair[0]), pair[0][0]))
+    for number, (members, documents) in enumerate(communities):
+        others = [by_id[i] for i in members if i not in categories and not by_id[i]["doc_id"]]
+        names = dict.fromkeys(entity["name"] for entity in [*others[:1], *documents[:2]])
+        doc_ids = [str(entity["doc_id"]) for entity in documents]
+        first = [leads[doc_id] for doc_id in doc_ids[:SENTENCES] if leads.get(doc_id)]
+        community = Community(
+            community_id=f"community:{number:04d}",
+            title=" · ".join(names),
+            members=members,
+            summary=joined(first or [""]),
+            doc_ids=doc_ids,
+        )
+        row = community["community_id"], canonical_json(community)
+        connection.execute("INSERT INTO communities VALUES (?, ?)", row)
+        homes = ((entity_id, row[0]) for entity_id in sorted(members))
         connection.executemany("INSERT INTO homes VALUES (?, ?)", homes)
 
 

@@ -113,17 +113,14 @@ def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str
     base, dates_by = dated(base, dates), date_fields(base)
     facts = []
     for passage in base.passages(doc_ids=sorted(base.select())):
-        fields = {
-            name: value
-            for name, value in passage["fields"].items()
-            if name not in dates_by.values()
-        }
-        if passage["position"] == 0 and fields:
-            document = {"document": passage["title"], "doc_id": passage["doc_id"]}
-            when = {key: str(passage["fields"].get(dates_by.get(key, ""), "")) for key in FIELDS}
+        if passage["position"] == 0:
+            fields = passage["fields"]
+            about = {"document": passage["title"], "doc_id": passage["doc_id"]}
+            about |= {key: str(fields.get(dates_by.get(key, ""), "")) for key in FIELDS}
             facts += [
-                {**document, "field": name, "value": joined_values(value), **when}
+                {**about, "field": name, "value": joined_values(value)}
                 for name, value in fields.items()
+                if name not in dates_by.values()
             ]
     return facts
 

@@ -26,14 +26,12 @@ from workbench.knowledge.indexes import vectors
 from workbench.knowledge.indexes.index import (
     Index,
     entities,
-    fingerprint,
     relations,
     search_words,
     term_frequency,
     term_weight,
 )
-from workbench.knowledge.indexes.store import Damaged, Place, Store
-from workbench.knowledge.indexes.stores import checked, vector_place
+from workbench.knowledge.indexes.stores import Damaged, Place, Store, checked, vector_place
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.names import Names
 from workbench.knowledge.names.surfaces import surface_key
@@ -431,8 +429,7 @@ class CorpusKnowledge:
             stored[key] = titled, np.frombuffer(blob, np.float32)
         missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in stored}
         embedded = self._model.array([simplified(text) for text in missing.values()])
-        for (key, text), row in zip(missing.items(), embedded, strict=True):
-            stored[key] = text, row
+        stored |= zip(missing, zip(missing.values(), embedded, strict=True), strict=True)
         return [stored[key][0] for key in keys], np.array([stored[key][1] for key in keys])
 
     def _word_vectors(self, words: Sequence[str]) -> np.ndarray:
@@ -533,9 +530,8 @@ class View:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return the digest of the documents: as the last ``add`` stored it, else computed, where that was killed."""
-        generation, _, digest = self._index.meta("fingerprint").partition(" ")
-        return digest if generation == str(self.generation) else fingerprint(self._index)
+        """Return the digest of the documents, as the last ``add`` stored it with its generation."""
+        return self._index.meta("fingerprint").partition(" ")[2]
 
     @cached_property
     def passages(self) -> int:
@@ -609,11 +605,9 @@ class View:
         import networkx
 
         graph: networkx.MultiDiGraph = networkx.MultiDiGraph()
-        for entity in entities(self._index):
-            graph.add_node(entity["entity_id"], **entity)
-        for relation in relations(self._index):
-            ends = relation["source"], relation["target"]
-            graph.add_edge(*ends, key=relation["relation_id"], **relation)
+        graph.add_nodes_from((e["entity_id"], e) for e in entities(self._index))
+        for r in relations(self._index):
+            graph.add_edge(r["source"], r["target"], r["relation_id"], **r)
         return graph
 
     @property

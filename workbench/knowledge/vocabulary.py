@@ -59,12 +59,16 @@ Words = Annotated[
 
 
 class FieldMeaning(NamedTuple):
-    """The meaning of a field: the relation, the type of its values; ``reverse``: they act; ``category``: they group."""
+    """The meaning of a field: the relation, the type of its values; ``reverse``: they act."""
 
     relation: str
     type: str
     reverse: bool = False
-    category: bool = False
+
+    @property
+    def category(self) -> bool:
+        """Check whether the values only group."""
+        return self.type in GROUPING
 
 
 _CURRENCIES = "eur|usd|gbp|cny"
@@ -119,9 +123,8 @@ class Vocabulary(Frozen):
         meanings = {}
         for name, words in self.fields.items():
             plain = _meaning(name)
-            kind = words.of or plain.type
             says = FieldMeaning(
-                words.relation or plain.relation, kind, words.reverse, kind in GROUPING
+                words.relation or plain.relation, words.of or plain.type, words.reverse
             )
             meanings[name] = meanings[says.relation] = says  # a relation's own name says the same
         return meanings
@@ -272,8 +275,7 @@ def _meaning(name: str) -> FieldMeaning:
         (pair for pair in _GENERAL["relation"].values() if pair[0] == name), None
     )
     if common:
-        relation, kind = common
-        return FieldMeaning(relation, kind, category=kind in GROUPING)
+        return FieldMeaning(*common)
     words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
     words[-1] = re.sub(r"(?<=[^sui])s$", "", re.sub(r"ies$", "y", words[-1]))
     kind = "".join(w[:1].upper() + w[1:] for w in words)
@@ -281,7 +283,7 @@ def _meaning(name: str) -> FieldMeaning:
     # a relation already; written_by: somebody did
     if re.search("^has_|_(by|of|in|to|from|at)$", relation):
         return FieldMeaning(relation, "Person" if words[-1] == "by" else kind)
-    return FieldMeaning(f"has_{relation}", kind, category=kind in GROUPING)
+    return FieldMeaning(f"has_{relation}", kind)
 
 
 def _values_by_word(words_by_value: Mapping[str, Words]) -> dict[str, str]:

@@ -62,7 +62,6 @@ class Live:
     reviewer: Reviewer | None = None
     listeners: list[Listener] = field(default_factory=list)
     heard: list[Json | None] = field(default_factory=list)
-    tokens: list[str] = field(default_factory=list)
     unwritten: WorkspaceError | None = None
     work: Future[None] | None = None
     begun: threading.Event = field(default_factory=threading.Event)
@@ -71,8 +70,6 @@ class Live:
 
     def publish(self, event: Json | None) -> None:
         """Tell everyone who listens."""
-        if event and event.get("status") == "token":
-            self.tokens.append(event["content"])
         with self._lock:
             self.heard.append(event)
             for listener in self.listeners:
@@ -240,13 +237,13 @@ class Driver:
     def _keep(self, live: Live, error: BaseException) -> None:
         """Store the part of an answer, which the whole one replaces later, and where a replay diverged."""
         row = self.runs.get(live.run_id)
-        text = "".join(live.tokens)
+        tokens = (e["content"] for e in live.heard if e and e.get("status") == "token")
+        text = "".join(tokens)
         if text.strip() and row["result"] is None:
             key = f"{live.run_id}:assistant"
             self.conversation_store.append_message(
                 row["conversation_id"], "assistant", text, message_key=key, partial=True
             )
-            live.tokens.clear()
         if isinstance(error, Divergence):
             effect = Effect("divergence", error.name, {}, error.to_dict())
             Tape(self.runs, live.run_id).write("divergence", [effect])

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from workbench.errors import RunError, UnknownKnowledge, refusing, shown
 from workbench.graphs.reviewers import repeat_answer
+from workbench.knowledge.dated import dated
 from workbench.models.wire import hidden
 from workbench.plans import Plan
 from workbench.records.store import ENDED, RunRow
@@ -249,8 +250,7 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
         *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix")),
     }:
         with suppress(UnknownKnowledge):  # then what the tape says of it holds
-            seen = f"@{'/'.join(dates)}" if dates else ""
-            versions[name] = run._workspace.knowledge.get(name).fingerprint() + seen
+            versions[name] = dated(run._workspace.knowledge.get(name), dates).fingerprint()
     ended = () if run.status in ENDED else records
     taped = answered(plan, effects, records, kb, versions)
     starts = {
@@ -259,17 +259,19 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
     }
     history = run._store.tool_seconds()
     rows = list[Json]()
+    basis = 0
     for step_id, end in taped.items():
         tool = plan.step(step_id).tool
         runs = step_id in starts
-        p50, p90 = _quantiles(history.get(tool, ())) if runs else (0.0, 0.0)
+        past = history.get(tool, ()) if runs else ()
+        basis += len(past)
+        p50, p90 = _quantiles(past)
         row = {"step_id": step_id, "tool": tool, "replayed": bool(end), "runs": runs}
         rows.append({**row, "p50_s": p50, "p90_s": p90})
     seconds = {}
     for name in ("p50", "p90"):
         taken = {row["step_id"]: row[f"{name}_s"] for row in rows}
         seconds[name] = round(sum(taken[step_id] for step_id in plan.critical_path(taken)), 3)
-    basis = sum(len(history.get(row["tool"], ())) for row in rows if row["runs"])
     estimate = Forecast(steps=rows, seconds=seconds, basis=basis)
     # what models read and wrote after the first step: for a reflection, for an answer
     later = dropwhile(lambda effect: effect.kind != "tool", effects)
@@ -323,10 +325,9 @@ def fork_changes(run: Recording, origin: str | None) -> Json | None:
 
 def _with_origin(run: Recording, origin: str | None) -> list[Recording]:
     """Return a fork after its origin, each read once; nothing where there are no ``changes``."""
-    fork = snapshot(run)
-    if not origin or fork.row["graph"] or origin not in run._workspace.runs:
+    if not origin or run.row["graph"] or origin not in run._workspace.runs:
         return []
-    return [snapshot(run, origin), fork]
+    return [snapshot(run, origin), snapshot(run)]
 
 
 def _changes(pair: Sequence[Recording]) -> Json | None:
@@ -340,8 +341,10 @@ def changes(origin: Recording, fork: Recording) -> Json:
     point and what the fork decided there, None where it has not.
     """
     after = fork.options
-    edited = after.get("edited", [])
-    changed: Json = {name: [origin.options.get(name) or {}, after.get(name)] for name in edited}
+    changed: Json = {
+        name: [origin.options.get(name) or {}, after.get(name)]
+        for name in after.get("edited", [])
+    }
     if "query" in changed:
         changed["query"] = [origin.message, fork.message]
     if "settings" in changed:
@@ -351,8 +354,8 @@ def changes(origin: Recording, fork: Recording) -> Json:
         plan = Plan.load(after["plan"])
         versions = (titled_diff(version["plan"], plan) for version in origin.plans)
         changed["plan"] = min(versions, key=lambda diff: len(str(diff)), default={})
-    if {"at", "decision"} & {*edited}:
-        number = len(after["decisions"]) - bool({"plan", "decision"} & {*edited})
+    if {"at", "decision"} & changed.keys():
+        number = len(after["decisions"]) - bool({"plan", "decision"} & changed.keys())
         decided = fork.decisions[number:]
         places = [decision["review_id"] for decision in (*decided, *origin.decisions[number:])]
         changed = {k: v for k, v in changed.items() if k not in ("at", "plan", "decision")}

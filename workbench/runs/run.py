@@ -418,18 +418,16 @@ def around(
     shown_next.sort(key=lambda i: (-touching[i], neighbours[i]["type"] in GROUPING))
     ids = [*seeds, *shown_next[:most_neighbours]]
     entities = {i: linked.get(i) or neighbours[i] for i in ids}
-    relations = {
-        relation["relation_id"]: relation
-        for relation in knowledge.around("relations", [*entities])
+    relations = [
+        relation
+        for relation in knowledge.around("relations", ids)
         if ends(relation) <= entities.keys()
-    }
+    ]
     about = knowledge.about()
     words = {f["relation"]: f["called"] for f in about["fields"]} | {
         kind: about["nouns"] for kind, *_ in about["types"]
     }
-    return Around(
-        entities, tuple(relations[key] for key in sorted(relations)), tuple(seeds), words
-    )
+    return Around(entities, tuple(relations), tuple(seeds), words)
 
 
 def _entities(knowledge: KnowledgeBase, ids: Iterable[str]) -> dict[str, Entity]:

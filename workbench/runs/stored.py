@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from workbench.errors import RunError, shown
 from workbench.events import nested
@@ -254,10 +254,8 @@ def snapshot(run: Recording, run_id: str = "") -> Recording:
         UnknownRun: it is no longer kept.
     """
     still = Recording(run._work, run_id or run.run_id)
-    still._work, still._store = (
-        cast(Any, _MemoizingProxy(still._work)),
-        cast(Any, _MemoizingProxy(still._store)),
-    )
+    for name in ("_work", "_store"):
+        setattr(still, name, _MemoizingProxy(getattr(still, name)))
     for name in ("tape", "_results_by_step"):
         setattr(still, name, cache(getattr(still, name)))
     still.row  # noqa: B018, raises where there is none

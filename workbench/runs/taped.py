@@ -37,7 +37,7 @@ from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import Effect, Tape, begun, read
 from workbench.settings import ROLES, RULES, Settings, merge_settings
-from workbench.state import Data, Json
+from workbench.state import Data, Json, without_empty
 from workbench.text import detect_language
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
@@ -275,20 +275,22 @@ def run_context(
         context = replace(context, models=models_for(settings), planner=planner_for(settings))
     # whole: a later version of the package has others
     used = [prompts.for_language(r, detect_language(row["message"])) for r in context.models]
-    for name, value in (
-        ("settings", public(settings)),
-        ("clock", row["created_at"]),
-        ("handlers", sorted(context.handlers)),
-        ("ids", {"run_id": row["run_id"], "conversation_id": row["conversation_id"]}),
-        ("tools", described(context.tools)),
-        ("versions", versions()),
-        *([("prompts", {p.name: p.dump() for p in used})] if context.models else []),
-        *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
-        *([("parts", sorted(context.parts))] if context.parts else []),
-    ):
-        tape.keep(
-            Effect("begin", name, {}, value, replayed=name in begin and begin[name] == value)
-        )
+    optional = {
+        "prompts": {prompt.name: prompt.dump() for prompt in used},
+        "unsearched": sorted(context.unsearched),
+        "parts": sorted(context.parts),
+    }
+    beginning = {
+        "settings": public(settings),
+        "clock": row["created_at"],
+        "handlers": sorted(context.handlers),
+        "ids": {"run_id": row["run_id"], "conversation_id": row["conversation_id"]},
+        "tools": described(context.tools),
+        "versions": versions(),
+        **without_empty(optional),
+    }
+    for name, value in beginning.items():
+        tape.keep(Effect("begin", name, {}, value, replayed=begin.get(name) == value))
     tape.flush("begin", once=True)
     return taped(context, tape)
 

@@ -80,9 +80,7 @@ class LoopThread:
         """Do the work and wait for it; never from inside the loop."""
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError(
-                "This would wait for itself: use the twin whose name begins with `a`."
-            )
+            raise RuntimeError("This would wait for itself: use `run.aio`.")
         return self.submit(work).result()
 
     def settle(self, timeout: float) -> None:
@@ -479,14 +477,10 @@ class Work:
             :-RUNS_IN_MEMORY
         ]:
             del self._live[run_id]
-            if (
-                self._private
-                and self._private.runs.has(run_id)
-                and self._private.runs.get(run_id)["status"] in ENDED
-            ):
-                self.loop.submit(
-                    self._private.forget([run_id])
-                )  # it is kept nowhere but in memory
+            stores = self.driver(run_id)
+            # one that is kept nowhere but in memory
+            if stores is self._private and stores.runs.get(run_id)["status"] in ENDED:
+                self.loop.submit(stores.forget([run_id]))
 
     async def _release(self, driver: Driver, run_id: str) -> None:
         """Keep the figures of a run that has ended; delete the checkpoints of one that is done.

@@ -9,7 +9,7 @@ import pytest
 
 from tests.servers import until
 from workbench.errors import InvalidAnswer
-from workbench.graphs.agent_inbox import to_agent_inbox
+from workbench.graphs.reviewers import to_agent_inbox
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.plan import step_titles

@@ -90,7 +90,6 @@ class Index:
                 f"There is no index at {path}. Add documents with `workbench kb add`."
             )
         self.path = path
-        self._local = threading.local()
         self._lock = threading.Lock()
         self._open: dict[threading.Thread, sqlite3.Connection] = {}
         self._closed = False
@@ -111,13 +110,12 @@ class Index:
         """Return this thread's connection."""
         if self._closed:
             raise KnowledgeError(f"The index {self.path} is closed. Open the workspace again.")
-        connection = getattr(self._local, "connection", None)
+        connection = self._open.get(threading.current_thread())
         if connection is None:
             connection = sqlite3.connect(
                 self.path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None
             )
             connection.execute("PRAGMA synchronous = NORMAL")
-            self._local.connection = connection
             with self._lock:
                 for thread in [t for t in self._open if not t.is_alive()]:
                     self._open.pop(thread).close()
@@ -129,16 +127,16 @@ class Index:
         with self.translated_errors():
             return self.connection().execute(sql, parameters).fetchall()
 
-    def rows_in(self, sql: str, values: Sequence[Any], *more: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield rows of ``... IN ({})`` for any number of values, in no order; ``more`` is what stands behind them."""
+    def rows_in(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """Yield rows of ``... IN ({})`` for any number of values, in no order."""
         for start in range(0, len(values), 500):
             part = values[start : start + 500]
-            yield from self.rows(sql.format(", ".join("?" * len(part))), [*part, *more])
+            yield from self.rows(sql.format(", ".join("?" * len(part))), part)
 
-    def meta(self, key: str, default: str = "") -> str:
-        """Return one remembered value."""
+    def meta(self, key: str) -> str:
+        """Return one remembered value; "" where there is none."""
         rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
-        return rows[0][0] if rows else default
+        return rows[0][0] if rows else ""
 
     def set_meta(self, key: str, value: str) -> None:
         """Remember a value."""
@@ -148,7 +146,7 @@ class Index:
     @property
     def generation(self) -> int:
         """Return how many times the content has changed."""
-        return int(self.meta("generation", "0"))
+        return int(self.meta("generation"))
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -179,7 +177,6 @@ class Index:
                 if thread is threading.current_thread() or not thread.is_alive():
                     connection.close()
             self._open.clear()
-        self._local = threading.local()
 
     def _begin(self, create: bool) -> None:
         connection = self.connection()

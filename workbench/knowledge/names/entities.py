@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.knowledge.names.names import names_in
 from workbench.knowledge.names.surfaces import (
+    LONGEST_NAME,
     Bearer,
     Matcher,
     compiled,
@@ -25,32 +27,22 @@ from workbench.knowledge.names.surfaces import (
     surnames,
     writings,
 )
+from workbench.knowledge.reading.corpus import Document
 from workbench.knowledge.reading.files import LOOKS, STRUCTURE
-from workbench.knowledge.reading.triples import NODE
+from workbench.knowledge.reading.tables import NODE
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary, says_names, short_texts
 from workbench.plans import canonical_json
 from workbench.ports import Entity
 from workbench.state import Data, as_list
 from workbench.text import iso, sentences
 
-LONGEST_NAME = 80
-
-
-NamedPassage = tuple[str, str, Iterable[tuple[str, str]]]
-"""Chunk id, text, and each name found in it with its sentence."""
-
 
 @dataclass(frozen=True)
-class Source:
-    """The input of the graph: one document and its passages."""
+class Source(Document):
+    """The input of the graph: one document with its passages."""
 
-    doc_id: str
-    title: str
-    type: str
-    fields: Data
-    aliases: Sequence[str]
-    names: Mapping[str, list[str]]
-    passages: Sequence[NamedPassage]
+    passages: Sequence[tuple[str, str]] = ()
+    """Of each its chunk id, and its text."""
 
     @property
     def entity_id(self) -> str:
@@ -148,7 +140,7 @@ class GraphBuilder:
         lead = self.leads[source.doc_id] = next(iter(begins), "")
         if lead[:LONGEST_NAME] == source.title:  # made of its text
             self._untitled.add(doc)
-        self._write("mentions", ((doc, chunk_id) for chunk_id, _, _ in source.passages))
+        self._write("mentions", ((doc, chunk_id) for chunk_id, _ in source.passages))
         if year := read_year(source.fields):
             self._years[doc] = year
 
@@ -194,7 +186,7 @@ class GraphBuilder:
         for relation, node_id, sentence in node["links"]:
             target = f"{doc.removesuffix(node['id'])}{node_id}"
             if target in self.entities:
-                holds = (chunk_id for chunk_id, text, _ in source.passages if sentence in text)
+                holds = (chunk_id for chunk_id, text in source.passages if sentence in text)
                 self._relate(doc, relation, target, sentence, next(holds, source.first_chunk))
                 self._join(doc, target)
 
@@ -214,8 +206,8 @@ class GraphBuilder:
     def _add_names(self, source: Source) -> None:
         """Add the names in the texts. Titles and surnames are left to the linker, which resolves them."""
         doc = source.entity_id
-        for chunk_id, _, names in source.passages:
-            for surface, sentence in names:
+        for chunk_id, text in source.passages:
+            for surface, sentence in names_in(text):
                 key = surface_key(surface)
                 if key and key not in self._titles and key not in self._surnames:
                     entity_id = self._by_key.setdefault(key, f"name:{key}")
@@ -244,7 +236,7 @@ class GraphBuilder:
         self, source: Source, names: Mapping[str, Sequence[Bearer]], matcher: Matcher
     ) -> None:
         doc = source.entity_id
-        for chunk_id, text, _ in source.passages:
+        for chunk_id, text in source.passages:
             for sentence in sentences(text):
                 mentions = mentions_in(sentence, names, matcher, doc)
                 for mention in nearest(
@@ -269,7 +261,7 @@ class GraphBuilder:
 def _statement(source: Source, field_name: str, value: str) -> tuple[str, str]:
     """Return the first sentence that has a value of a field, and its chunk id; else the field in words."""
     key = f" {surface_key(value)} "
-    for chunk_id, text, _ in source.passages:
+    for chunk_id, text in source.passages:
         if key in f" {surface_key(text)} ":
             for sentence in sentences(text):
                 if key in f" {surface_key(sentence)} ":

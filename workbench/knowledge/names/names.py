@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from workbench.knowledge.indexes.index import Index, entities
-from workbench.knowledge.names.entities import LONGEST_NAME
 from workbench.knowledge.names.surfaces import (
     LONGEST,
+    LONGEST_NAME,
     SAYS_LITTLE,
     Bearer,
     Matcher,
@@ -77,7 +77,7 @@ class Names:
             small -= {entity["entity_id"] for entity in meant if entity["name"].islower()}
             mentions = [m for m in mentions if m["entity_id"] not in small]
         for mention in mentions:
-            ids = [mention["entity_id"], *mention.get("others", ())][:rivals]
+            ids = [mention["entity_id"], *mention.pop("others", ())][:rivals]
             if len(ids) == 1:
                 continue
             bearers = {e["entity_id"]: e for e in entities(self._index, "entity_id", ids)}
@@ -109,7 +109,6 @@ class Names:
             limit = min(scores[best] - lead * rarest, share * scores[best])
             mention["entity_id"] = best
             others = [i for i, score in scores.items() if i != best and score > limit]
-            mention.pop("others", None)
             if others:
                 mention["others"] = others
         return mentions
@@ -144,17 +143,12 @@ class Names:
         ]
 
     def _documents(self, keys: Sequence[str]) -> dict[str, list[str]]:
-        """Return key -> the documents of that title; of a short form only where few documents share it."""
-        documents: dict[str, dict[bool, list[str]]] = {}
+        """Return key -> the documents of that title, else those of that short form."""
+        documents = {}
         for key, bearers in self.bearers(keys, f"AND {_OF_DOCUMENT}").items():
-            for bearer in bearers:
-                doc_id = bearer.entity_id.removeprefix("doc:")
-                documents.setdefault(key, {}).setdefault(bearer.rank > 1, []).append(doc_id)
-        return {
-            key: sorted(by[min(by)])
-            for key, by in documents.items()
-            if False in by or len(by[True]) <= NAMESAKES
-        }
+            titled = [bearer for bearer in bearers if bearer.rank < 2] or bearers
+            documents[key] = sorted(b.entity_id.removeprefix("doc:") for b in titled)
+        return documents
 
     def _sentences(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Yield chunk id, document id and sentence of these passages, in their order."""

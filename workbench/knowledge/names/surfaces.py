@@ -25,6 +25,8 @@ from workbench.text import CJK, FUNCTION_WORDS, fold
 
 LONGEST = 16
 """Units of the longest name that is looked for."""
+LONGEST_NAME = 80
+"""Its characters."""
 
 _UNIT = re.compile(
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|(?:[^\W_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[\u0300-\u036f])+|&"

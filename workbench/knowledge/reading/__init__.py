@@ -1,1 +1,1 @@
-"""Files to documents: formats, blocks of text, triples; what is not taken, and why."""
+"""Files to documents: formats, blocks of text, tables, triples; what is not taken, and why."""

@@ -16,7 +16,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -29,7 +29,7 @@ from workbench import extensions
 from workbench.errors import shown
 from workbench.knowledge import vocabulary
 from workbench.knowledge.reading import formats as documents
-from workbench.knowledge.reading import tables, triples
+from workbench.knowledge.reading import tables
 from workbench.knowledge.reading.blocks import Block, blocks, laid_out
 from workbench.knowledge.reading.files import (
     BROKEN,
@@ -37,14 +37,13 @@ from workbench.knowledge.reading.files import (
     Note,
     Unreadable,
     files,
-    given_paths,
     lines,
     must_be_file,
     path_kind,
     read_text,
 )
 from workbench.plans import canonical_json
-from workbench.state import Data, Json
+from workbench.state import Data, Json, as_list
 from workbench.text import CJK, clean, fold, iso, sentences
 
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
@@ -115,11 +114,10 @@ class Reading:
         CorpusError: a path does not exist, or a named file is of no known kind.
     """
 
-    def __init__(self, paths: Iterable[str | Path]):
+    def __init__(self, roots: Sequence[Path]):
         self.problems: list[Problem] = []
-        self.sources: list[str] = []
+        self.sources = set[str]()
         self.places: Any = dict[str, Place]()
-        roots = given_paths(paths)
         self._folders = tuple(
             f"{path.resolve().as_posix()}/" for path in roots if path_kind(path) == "folder"
         )
@@ -129,18 +127,16 @@ class Reading:
         )
 
     def __iter__(self) -> Iterator[Document]:
-        sources = set()
         with documents.Reader() as reader:
             for path, name, why in self._files:
                 source = Path(
                     os.path.realpath(path)
                 ).as_posix()  # which takes a loop of links too
-                if why or source in sources:
+                if why or source in self.sources:
                     continue
-                sources.add(source)
-                self.sources.append(source)
+                self.sources.add(source)
                 renamed = 0
-                for line, result in _read(path, name, reader, sources):
+                for line, result in _read(path, name, reader, self.sources):
                     if isinstance(result, str):
                         self._leave_out(path, line, result)
                     elif document := self._placed(result, path, line):
@@ -168,7 +164,8 @@ class Reading:
                 why = f"was used before ({Path(place.source).name}, line {place.line}); the first is kept"
                 self._leave_out(path, line, Note(f"id {shown(doc_id)} {why}"))
                 return None
-            if place is None or place.source == source or equal or self._is_gone(place):
+            known = place and (place.line or not self.has_lost(place.source))
+            if not known or place.source == source or equal:
                 owner = (
                     place.source if place and equal and Path(place.source).exists() else source
                 )
@@ -176,12 +173,9 @@ class Reading:
                 return replace(document, doc_id=doc_id, source=owner)
         return None
 
-    def _is_gone(self, place: Place) -> bool:
-        return (
-            not place.line
-            and place.source.startswith(self._folders)
-            and not Path(place.source).exists()
-        )
+    def has_lost(self, source: str) -> bool:
+        """Check whether a file is gone from a folder that was given."""
+        return source.startswith(self._folders) and not Path(source).exists()
 
     def _leave_out(self, path: Path, line: int, reason: str) -> None:
         self.problems.append({"file": str(path), "line": line, "reason": reason})
@@ -321,13 +315,13 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
     try:
         must_be_file(path)
         if name.endswith((".jsonl", ".jsonl.gz")):
-            yield from _jsonl(path)
+            yield from _documents(partial(_json_lines, path), path)
         elif suffix == ".json":
             yield from _json_file(path, doc_id)
-        elif name.endswith(triples.SUFFIXES) and triples.are_in(path):
+        elif name.endswith(tables.TRIPLES) and tables.are_triples(path):
             yield from _triples(path)
-        elif name.endswith((".csv", *triples.SUFFIXES)):
-            yield from _rows(lambda: tables.records(path, _UNTYPED), path)
+        elif name.endswith((".csv", *tables.TRIPLES)):
+            yield from _documents(partial(tables.records, path, _UNTYPED), path, is_table=True)
         elif read := extensions.provided("readers", suffix):
             yield from read(
                 path, doc_id, lambda file, title: _read(file, title, reader, also), also
@@ -346,7 +340,7 @@ def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
     record = reader.read(path)
     sheets = record.pop("sheets", [])
     for sheet in sheets:
-        yield from _rows(partial(tables.sheet, sheet, _UNTYPED), path)
+        yield from _documents(partial(tables.sheet, sheet, _UNTYPED), path, is_table=True)
     if attached := record.get("attachments"):
         yield 0, Note(f"what is attached is not read: {shown(', '.join(attached))}")
     if not sheets:
@@ -354,21 +348,26 @@ def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
         yield 1, _file_document({"id": doc_id, **record, "title": title}, path)
 
 
-Records = Iterator[tuple[int, Any]]
-"""``(line, record)``, or ``(line, reason)`` why it cannot be read."""
-
-
-def _jsonl(path: Path) -> Read:
-    for number, record in _with_titles(lambda: _json_lines(path)):
+def _documents(read: Callable[[], tables.Records], path: Path, *, is_table: bool = False) -> Read:
+    """Yield the documents of records; equal rows of a table are several documents."""
+    equal = Counter[str]()
+    for line, record in _with_titles(read):
+        document: Document | str
         try:
             if isinstance(record, Unreadable):
                 raise record
-            yield number, _document(record, path)
+            document = record if isinstance(record, Note) else _document(record, path)
         except Unreadable as error:
-            yield number, str(error)
+            document = str(error)
+        if is_table and isinstance(document, Document) and "id" not in record:
+            equal[document.doc_id] += 1
+            number = equal[document.doc_id]
+            if number > 1:
+                document = replace(document, doc_id=f"{document.doc_id}-{number}")
+        yield line, document
 
 
-def _json_lines(path: Path) -> Records:
+def _json_lines(path: Path) -> tables.Records:
     for number, line in lines(path):
         try:
             if isinstance(line, Unreadable):
@@ -380,7 +379,7 @@ def _json_lines(path: Path) -> Records:
             yield number, error
 
 
-def _with_titles(read: Callable[[], Records]) -> Records:
+def _with_titles(read: Callable[[], tables.Records]) -> tables.Records:
     """Yield records, each with a title: without one it is what their first keys say, as many as tell them all apart.
 
     A single such key of one word, such as ``mission`` or 菜名, says what the records are.
@@ -420,20 +419,20 @@ def _naming_keys(records: Iterable[Json]) -> list[str]:
 
 def _triples(path: Path) -> Read:
     source = path.resolve().as_posix()
-    for line, head in triples.heads(path):
+    for line, head in tables.heads(path):
         if isinstance(head, str):
             yield line, head
         else:
             name, tails = head
             names = tuple(dict.fromkeys(vocabulary.other_names(tails)))
-            text = triples.card(name, tails)
+            text = tables.head_text(name, tails)
             yield (
                 line,
                 Document(
                     name,
                     name,
                     text,
-                    type=triples.NODE,
+                    type=tables.NODE,
                     fields=tails,
                     aliases=names,
                     source=source,
@@ -464,11 +463,8 @@ def _json_file(path: Path, doc_id: str) -> Read:
             single = False
     if single:
         content = [{"id": doc_id, "title": path.stem, **content}]
-    for number, record in _with_titles(lambda: enumerate(content, 1)):
-        try:
-            yield number, _document(record, path)
-        except Unreadable as error:
-            yield number, f"record {number}: {error}"
+    for number, document in _documents(lambda: enumerate(as_list(content), 1), path):
+        yield number, f"record {number}: {document}" if isinstance(document, str) else document
 
 
 def _json(text: str) -> Any:
@@ -486,24 +482,6 @@ def _json(text: str) -> Any:
 
 def _no_constant(name: str) -> None:
     raise Unreadable(f"{name} is no JSON number: leave it out, or write null")
-
-
-def _rows(read: Callable[[], Records], path: Path) -> Read:
-    equal = Counter[str]()
-    for line, row in _with_titles(read):
-        try:
-            document = row if isinstance(row, str) else _document(row, path)
-        except Unreadable as error:
-            document = str(error)
-        if isinstance(document, Document) and "id" not in row:  # equal rows are several documents
-            equal[document.doc_id] += 1
-            number = equal[document.doc_id]
-            document = (
-                replace(document, doc_id=f"{document.doc_id}-{number}")
-                if number > 1
-                else document
-            )
-        yield line, document
 
 
 def _prose(path: Path, doc_id: str, suffix: str) -> Read:

@@ -62,8 +62,11 @@ LARGER = {
     "big5": "big5hkscs",
     "shift_jis": "cp932",
     "euc_kr": "cp949",
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    "iso8859-9": "cp1254",
+    "tis-620": "cp874",
 }
-LARGER |= {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874"}
 """Encodings of which people name a part, and write the whole."""
 _ODD = re.compile(r"ÿ|[^\W\d_][¡-©«-´¶¸»-¿×÷][^\W\d_]|[\ue000-\uf8ff]")
 """What no text has: signs between letters, characters without a meaning."""
@@ -152,33 +155,27 @@ def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
 
     inside = folder.resolve()
     for place, folders, names in os.walk(folder, onerror=unseen):
-        left = {name: _HIDDEN for name in (*folders, *names) if name.startswith(".")}
-        left |= {
-            name: _LINKED
-            for name in folders
-            if name not in left and Path(place, name).is_symlink()
-        }
-        links = [
-            Path(place, name)
-            for name in names
-            if name not in left and Path(place, name).is_symlink()
-        ]
-        # realpath, since resolve() raises for a link to itself
-        left |= {
-            link.name: _OUTSIDE
-            for link in links
-            if not Path(os.path.realpath(link)).is_relative_to(inside)
-        }
-        folders[:] = [name for name in folders if name not in left]
-        for name in (*names, *left.keys() - set(names)):
-            readable = name.lower().endswith(SUFFIXES)
-            why = left.get(name) or (
-                ""
-                if readable
-                else f"not a kind of file that is read: {Path(name).suffix or name}"
-            )
+        reasons = {name: _left_out(Path(place, name), inside) for name in (*folders, *names)}
+        folders[:] = [name for name in folders if not reasons[name]]
+        for name, why in reasons.items():
+            if name in folders:
+                continue
+            if not why and not name.lower().endswith(SUFFIXES):
+                why = f"not a kind of file that is read: {Path(name).suffix or name}"
             path = Path(place, name)
             yield path, path.relative_to(folder).as_posix(), why
+
+
+def _left_out(path: Path, inside: Path) -> str:
+    """Return why a file or folder is not looked at; "" where it is."""
+    if path.name.startswith("."):
+        return _HIDDEN
+    if not path.is_symlink():
+        return ""
+    if path.is_dir():
+        return _LINKED
+    # realpath, since resolve() raises for a link to itself
+    return "" if Path(os.path.realpath(path)).is_relative_to(inside) else _OUTSIDE
 
 
 def must_be_file(path: Path) -> None:

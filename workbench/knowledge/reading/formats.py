@@ -50,7 +50,7 @@ class Reader:
     def __enter__(self) -> Reader:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process:
             self._process.kill()
             self._process.communicate()
@@ -65,8 +65,7 @@ class Reader:
         process = self._process = self._process or _begun()
         assert process.stdin and process.stdout
         with suppress(BrokenPipeError):
-            process.stdin.write(f"{json.dumps(str(path))}\n")
-            process.stdin.flush()
+            print(json.dumps(str(path)), file=process.stdin, flush=True)
         answer = process.stdout.readline()
         if not answer:
             self.__exit__()
@@ -114,11 +113,8 @@ def serve(patience_s: float) -> None:
             answer = record(Path(json.loads(line)))
         except Unreadable as error:
             answer = {"unreadable": str(error)}
-        except OSError as error:
-            answer = {"unreadable": f"the file cannot be read to its end: {error}"}
         faulthandler.cancel_dump_traceback_later()
-        out.write(f"{json.dumps(answer)}\n")
-        out.flush()
+        print(json.dumps(answer), file=out, flush=True)
 
 
 def record(path: Path) -> Json:
@@ -130,8 +126,10 @@ def record(path: Path) -> Json:
     kind = path.suffix.lower()
     try:
         result = READERS[kind](path)
-    except (Unreadable, OSError):
+    except Unreadable:
         raise
+    except OSError as error:
+        raise Unreadable(f"the file cannot be read to its end: {error}") from None
     except Exception as error:  # whatever a parser raises over a damaged file
         if "password" in str(error):
             raise Unreadable("an encrypted file: save it without its password") from None
@@ -244,6 +242,8 @@ def _mail(path: Path) -> Json:
 
 def _office(path: Path) -> Json:
     """Read PDF, DOCX, PPTX, XLSX, EPUB, RTF and ODT."""
+    import kreuzberg
+
     # how many times the longest text an archive may unpack to: styles and pictures are in it too
     unpacked = 8
     must_be_short(path)
@@ -253,7 +253,7 @@ def _office(path: Path) -> Json:
                 raise Unreadable(
                     f"it unpacks to more than {unpacked * LONGEST // 2**20} MB: save its text as .txt"
                 )
-    record = _extracted(path.read_bytes(), path)
+    record = _extracted(path.read_bytes(), kreuzberg.detect_mime_type_from_path(str(path)))
     # marks of notes, and what is escaped
     text = re.sub(
         r"\[\^\w+\](?::\n +)?|\[\d+\]\(#[^()]*\)|\\([!-/:-@\[-`{}~])", r"\1", record["text"]
@@ -261,18 +261,16 @@ def _office(path: Path) -> Json:
     return {**record, "text": text}
 
 
-def _extracted(content: bytes, kind: Path | str) -> Json:
+def _extracted(content: bytes, mime: str) -> Json:
     """Return the Markdown of a document, and what it says of itself."""
     import kreuzberg
 
-    mime = kreuzberg.detect_mime_type_from_path(str(kind)) if isinstance(kind, Path) else kind
     config = kreuzberg.ExtractionConfig(output_format="markdown", use_cache=False)
     extracted = kreuzberg.extract_bytes_sync(content, mime, config=config)
     about = extracted.metadata
     tags = about.get("meta_tags") or {}
     date = about.get("created_at") or tags.get("date") or tags.get("dc_date")
-    is_workbook = str(kind).lower().endswith(".xlsx")
-    sheets = [table.cells for table in extracted.tables if is_workbook]
+    sheets = [table.cells for table in extracted.tables if "spreadsheet" in mime]
     return {
         "title": about.get("title") or heading_of(extracted.content),
         "author": _single(about.get("authors") or []) or tags.get("citation_author"),

@@ -1,10 +1,10 @@
-"""Tables to records: the delimiter, the header and the writing of each column are decided once for a table."""
+"""Tables to records: delimiter, header and the writing of a column are decided once for a table. Triples to heads."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from workbench.errors import shown
 from workbench.knowledge.reading.files import LONGEST, Note, Unreadable, lines
 from workbench.state import Json
-from workbench.text import amount
+from workbench.text import amount, clean
 
 _SENTENCE = re.compile(r"[。！？]|[.!?](\s+[A-Z]|$)")
 _SAMPLE = 100
@@ -33,12 +33,14 @@ _COMMA_DECIMAL = re.compile(r"[^.]*\d,\d{1,2}(?!\d)|.*\d[.' ]\d{3},\d")
 _POINT_DECIMAL = re.compile(r"[^,]*\d\.\d{1,2}(?!\d)|.*\d[,' ]\d{3}\.\d")
 _SWAPPED = str.maketrans(",.", ".,")
 
-Row = tuple[int, list[str] | str]
+Row = tuple[int, list[str] | Unreadable]
 """A line, and the cells or what is wrong with them."""
+Records = Iterator[tuple[int, Any]]
+"""``(line, record)``, ``(line, Unreadable)`` why it cannot be read, or a ``Note`` on the table."""
 
 
-def records(path: Path, untyped: Collection[str]) -> Iterator[tuple[int, Json | str]]:
-    """Yield ``(line, record)`` of each row, or ``(line, reason)``; the file is read twice.
+def records(path: Path, untyped: Collection[str]) -> Records:
+    """Yield the record of each row; the file is read twice.
 
     Args:
         path: of a CSV file, whatever its delimiter.
@@ -53,10 +55,8 @@ def records(path: Path, untyped: Collection[str]) -> Iterator[tuple[int, Json | 
     yield from _typed(lambda: _rows(path, delimiter), untyped, comma=delimiter == ";")
 
 
-def sheet(
-    cells: Sequence[Sequence[str]], untyped: Collection[str]
-) -> Iterator[tuple[int, Json | str]]:
-    """Yield ``(row, record)`` of a sheet of a spreadsheet."""
+def sheet(cells: Sequence[Sequence[str]], untyped: Collection[str]) -> Records:
+    """Yield the records of a sheet of a spreadsheet, with the numbers of their rows."""
     rows = [
         (n, [cell.strip().removesuffix(" 00:00:00") for cell in row])
         for n, row in enumerate(cells, 1)
@@ -71,7 +71,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[Row]:
     def text(begin: int) -> Iterator[str]:
         for number, line in lines(path):
             if isinstance(line, Unreadable):
-                faults[number] = str(line)
+                faults[number] = line
             elif number > begin:
                 yield line
 
@@ -85,7 +85,8 @@ def _rows(path: Path, delimiter: str) -> Iterator[Row]:
                 yield last, [cell.strip() for cell in row]
         except csv.Error as error:
             begin = last + 1
-            yield begin, f"not CSV: {error}; the lines behind it are read without quotes"
+            why = f"not CSV: {error}; the lines behind it are read without quotes"
+            yield begin, Unreadable(why)
         else:
             break
     yield from faults.items()
@@ -93,14 +94,14 @@ def _rows(path: Path, delimiter: str) -> Iterator[Row]:
 
 def _typed(
     rows: Callable[[], Iterator[Row]], untyped: Collection[str], *, comma: bool
-) -> Iterator[tuple[int, Json | str]]:
+) -> Records:
     """Yield the records of rows, which ``rows`` returns as often unchanged called."""
     wide = max((_filled(row) for _, row in islice(rows(), _SAMPLE)), default=0)
     begin = 0
     columns = list[Column]()
     unnamed = False
     for line, row in rows():
-        if isinstance(row, str):
+        if isinstance(row, Unreadable):
             continue
         if columns:
             for column, cell in zip(columns, row, strict=False):
@@ -122,14 +123,14 @@ def _typed(
         if note := column.note():
             yield begin, Note(note)
     for line, row in rows():
-        if isinstance(row, str):
+        if isinstance(row, Unreadable):
             yield line, row
         elif line > begin and any(row):
             yield line, _record(columns, row, untyped)
 
 
-def _filled(row: Sequence[str] | str) -> int:
-    return 0 if isinstance(row, str) else sum(map(bool, row))
+def _filled(row: Sequence[str] | Unreadable) -> int:
+    return 0 if isinstance(row, Unreadable) else sum(map(bool, row))
 
 
 def _names(header: Sequence[str]) -> list[str]:
@@ -149,7 +150,7 @@ class Column:
     1,200 is twelve hundred or one and a fifth, 03/04/2024 is in March or in April: other cells of the column may say.
     """
 
-    def __init__(self, name: str, comma: bool = False):
+    def __init__(self, name: str, comma: bool):
         self.name = name
         self._comma = comma
         self._count = self._numbers = self._swapped = self._dates = 0
@@ -219,9 +220,9 @@ class Column:
 
 def _record(
     columns: Sequence[Column], row: Sequence[str], untyped: Collection[str]
-) -> Json | str:
+) -> Json | Unreadable:
     if any(row[len(columns) :]):
-        return f"more cells than the {len(columns)} columns of the header"
+        return Unreadable(f"more cells than the {len(columns)} columns of the header")
     record = Json()
     other_names = dict[str, list[str]]()
     for column, cell in zip(columns, row, strict=False):
@@ -264,3 +265,84 @@ def typed(cell: str) -> Any:
     if len(cell) < 300 and re.search(r"[|；]|; ", cell) and not _SENTENCE.search(cell):
         return [part.strip() for part in re.split(r"[|；;]", cell) if part.strip()]
     return cell
+
+
+# --- Triples: ``head<TAB>relation<TAB>tail``, a line each, one document for each head ---
+#
+# Relations are the fields of a document, and its text says them, a line a relation, so that words and vectors find it.
+# The order of the lines changes nothing.
+
+TRIPLES = (".tsv", ".tsv.gz")
+NODE = "Node"
+"""The type of a document that is a head."""
+_HEADER = ({"head", "subject"}, {"relation", "predicate"}, {"tail", "object"})
+
+Tails = dict[str, list[str]]
+"""Relation -> the tails of one head."""
+
+
+def are_triples(path: Path) -> bool:
+    """Check that a file holds triples; a table of another width does not."""
+    sample = [
+        line.rstrip("\r\n").count("\t")
+        for _, line in islice(lines(path), 20)
+        if isinstance(line, str)
+    ]
+    return 2 in sample or not any(sample)
+
+
+def heads(path: Path) -> Iterator[tuple[int, str | tuple[str, Tails]]]:
+    """Yield ``(line, reason)`` for a line that is no triple, then ``(line, (name, tails))`` of each head, by name."""
+    by_head: dict[str, tuple[int, set[tuple[str, str]]]] = {}
+    for number, line in lines(path):
+        cells = _cells(line)
+        if isinstance(cells, str):
+            yield number, cells
+            continue
+        is_header = number == 1 and all(
+            c.lower() in names for c, names in zip(cells, _HEADER, strict=False)
+        )
+        if cells and not is_header:
+            head, relation, tail = cells
+            by_head.setdefault(head, (number, set()))[1].add((relation, tail))
+    for head, (number, pairs) in sorted(by_head.items()):
+        tails: Tails = {}
+        for relation, tail in sorted(pairs):
+            tails.setdefault(relation, []).append(tail)
+        yield number, (head, tails)
+
+
+def _cells(line: str | Unreadable) -> list[str] | str:
+    """Return the three names of a line, none for an empty one, or why it has no three."""
+    longest = 500
+    if isinstance(line, Unreadable):
+        return str(line)
+    cells = [cell.strip() for cell in clean(line).strip("\r\n").split("\t")]
+    if not any(cells):
+        return []
+    if len(cells) != 3:
+        return f"{len(cells)} cells: a triple is head, relation and tail, with a tab between them"
+    if not all(cells):
+        return "one of the three is empty: write it, or leave the line out"
+    if max(map(len, cells)) > longest:
+        return f"one of the three has more than {longest} characters: shorten it"
+    return cells
+
+
+def head_text(name: str, tails: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a head, a line for each relation.
+
+    >>> head_text("Tampopo", {"written_by": ["Jûzô Itami"], "has_tags": ["food", "ramen"]})
+    'Tampopo — written by: Jûzô Itami.\\nTampopo — has tags: food, ramen.'
+    """
+    lines = (in_words(name, relation, ", ".join(several)) for relation, several in tails.items())
+    return "\n".join(f"{line.removesuffix('.')}." for line in lines)
+
+
+def in_words(head: str, relation: str, tail: str) -> str:
+    """Return one triple in words.
+
+    >>> in_words("Tampopo", "written_by", "Jûzô Itami")
+    'Tampopo — written by: Jûzô Itami'
+    """
+    return f"{head} — {relation.replace('_', ' ')}: {tail}"

@@ -17,7 +17,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from workbench.errors import CorpusError, shown
-from workbench.knowledge.reading import triples
 from workbench.knowledge.reading.corpus import Document, Read, unlinked
 from workbench.knowledge.reading.files import (
     STRUCTURE,
@@ -26,7 +25,7 @@ from workbench.knowledge.reading.files import (
     must_be_file,
     must_be_short,
 )
-from workbench.knowledge.reading.triples import in_words
+from workbench.knowledge.reading.tables import TRIPLES, in_words
 from workbench.state import Data, Json, without_empty
 from workbench.text import clean, sentences
 
@@ -197,7 +196,7 @@ class Canvas:
         return members, links, lines
 
 
-_MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, SUFFIX)
+_MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *TRIPLES, SUFFIX)
 
 
 def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: set[str]) -> Read:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from workbench.errors import InvalidAnswer
-from workbench.graphs.agent_inbox import ACTIONS
+from workbench.graphs.reviewers import ACTIONS
 from workbench.parts.record.digests import plain
 from workbench.state import Data, Json
 from workbench.text import as_text

@@ -24,10 +24,9 @@ from workbench.errors import (
     WorkspaceError,
     shown,
 )
-from workbench.events import progress
+from workbench.events import logged, progress
 from workbench.graphs.execute import executor
 from workbench.graphs.generate import merged_evidence
-from workbench.graphs.logged import logged
 from workbench.graphs.merge import gather
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.knowledge.dated import dated_bases, question_dates

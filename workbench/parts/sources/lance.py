@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import KnowledgeError
-from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store
+from workbench.knowledge.indexes.stores import LOCAL, Damaged, Place, Store
 
 if TYPE_CHECKING:
     import numpy as np

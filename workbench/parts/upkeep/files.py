@@ -18,8 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from workbench.errors import KnowledgeError, WorkspaceBusy, WorkspaceError
-from workbench.knowledge.library import Library
-from workbench.knowledge.rebuilding import READY
+from workbench.knowledge.library import READY, Library
 from workbench.records.checkpoints import FIX as FIX_CHECKPOINTS
 from workbench.records.lease import locked, stale
 from workbench.records.sqlite import REPAIR, faults, translate_errors
