@@ -33,8 +33,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.models.embeddings import TextModel, text_model
-from workbench.parts.memory.recall import recall
-from workbench.parts.memory.service import Recalling
+from workbench.parts.memory.recall import Recalling, recall
 from workbench.parts.memory.store import MemoryStore
 from workbench.ports import Context
 from workbench.records.tape import estimated_tokens
@@ -167,7 +166,7 @@ def _turn_51(
     wb: Workbench, language: str, number: int, length: int, parts: Counter[str]
 ) -> Iterator[tuple[str, int]]:
     """Tokens by what is sent."""
-    from workbench.parts.memory.service import bring_up
+    from workbench.parts.memory.recall import bring_up
 
     context = wb.ports()
     draw = random.Random(number)

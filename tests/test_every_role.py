@@ -21,7 +21,7 @@ from tests.test_models import notes_of
 from tests.test_roles import CORE, NOTES, step
 from workbench.errors import RunError
 from workbench.futures.replay import full_document
-from workbench.parts.serve import spans
+from workbench.parts.serve import metrics
 from workbench.records.tape import canonical
 from workbench.runs.stored import snapshot
 from workbench.session import Workbench
@@ -274,7 +274,7 @@ def test_no_key_and_no_password_is_in_anything_that_a_full_run_leaves(
     told += [json.dumps([one.to_dict(), one.calls(), list(one.events())], default=str) for one in (run, again)]
     told += [str(run), repr(run), run._repr_mimebundle_()["text/html"], run.calls()._repr_html_()]
     told += [run.calls().to_frame().to_csv(), str(wb), repr(wb), repr(wb.settings), str(wb.settings)]
-    told += [str(spans.run_spans(snapshot(run))), str(wb.compare(run, again)), str(wb.bench()._repr_mimebundle_())]
+    told += [str(metrics.run_spans(snapshot(run))), str(wb.compare(run, again)), str(wb.bench()._repr_mimebundle_())]
     with pytest.raises(RunError, match="is a secret"):
         run.fork(settings={"chat_base_url": f"http://me:{PASSWORD}@other.invalid/v1"})
     with pytest.raises(RunError, match="is a secret"):

@@ -21,8 +21,8 @@ from tests.shelves import CORE, corpus, shelved
 from tests.test_store import empty_postgres, postgres, ticking  # noqa: F401  every database
 from workbench.errors import WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.forgetting import forget
-from workbench.parts.memory.service import Recalling, find_store
+from workbench.parts.memory.memories import forget
+from workbench.parts.memory.recall import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqliteConversations
 from workbench.session import Workbench

@@ -20,7 +20,7 @@ from tests.films import endless
 from tests.shelves import jsonl, workbench
 from workbench.errors import KnowledgeError, NotPaused, RunError, UnknownKnowledge, WorkbenchError, WorkspaceBusy
 from workbench.knowledge.adding import Addition
-from workbench.parts.memory.service import find_store
+from workbench.parts.memory.recall import find_store
 from workbench.records.tape import canonical
 from workbench.session import Workbench
 

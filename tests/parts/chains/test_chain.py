@@ -7,9 +7,8 @@ import threading
 import pytest
 
 from tests.films import small_base
-from workbench.parts.chains import deep_research
-from workbench.parts.chains.chain import ChainOutput, search
-from workbench.parts.chains.deep_research import DeepResearchInput
+from workbench.parts.chains import chain
+from workbench.parts.chains.chain import ChainOutput, DeepResearchInput, search
 from workbench.testing import ManualClock, MemoryKnowledge
 from workbench.tools import hybrid
 from workbench.tools.tool import Search, StepLog
@@ -55,7 +54,7 @@ def test_a_chain_in_chinese(tmp_path):
 
 
 WHERE = "Where did the husband of the director of Lanterns at Dusk study?"
-TOOLS = {tool.name: tool for tool in (deep_research.DEEP, deep_research.DEEPER)}
+TOOLS = {tool.name: tool for tool in (chain.DEEP, chain.DEEPER)}
 
 
 def research(knowledge, query, tool="deep_research", clock=None, **options):
@@ -104,7 +103,7 @@ async def test_a_cancelled_step_begins_no_other_search(english, monkeypatch):
 
     monkeypatch.setitem(hybrid.TOOL.__dict__, "function", slow)
     log = StepLog()
-    work = asyncio.create_task(deep_research.DEEP(DeepResearchInput(query=WHERE), english, log))
+    work = asyncio.create_task(chain.DEEP(DeepResearchInput(query=WHERE), english, log))
     await asyncio.to_thread(begun.wait, 30)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -25,7 +25,7 @@ from experiments.crate import PROFILES, write_crate
 from tests.shelves import workbench
 from tests.storm import Scenario, Storm
 from workbench.errors import CorpusError, WorkbenchError
-from workbench.parts.experiments import cells
+from workbench.parts.experiments import results
 from workbench.parts.experiments.experiment import Experiment
 from workbench.parts.experiments.live import Live
 from workbench.parts.experiments.spec import Spec, check_spec, load_spec
@@ -335,9 +335,9 @@ def test_each_pause_is_played_both_ways_and_a_threshold_has_a_bound(place: Path,
     pauses = wb.experiments.run(sweep).pauses()
     frame = pauses.to_frame()
     assert list(frame["action"]) == ["reject"] * 3 and (frame["other_run"] != frame["run_id"]).all()
-    never = pauses.worth(lambda request: {"decisions": [{"type": "approve"}]})
+    never = pauses.above(-1)
     assert never["asked"] == 0 and never["missed_support"] == frame["mattered"].mean()
-    assert pauses.worth(lambda request: None)["asked"] == 1
+    assert pauses.above(float("inf"))["asked"] == 1
     assert pauses.threshold()["margin"] == float("inf"), "three pauses show nothing"
 
 
@@ -612,7 +612,7 @@ PLANTS: dict[str, tuple[str, Plant]] = {
     "a reranker": ("tools", lambda wb, _: wb.register("reranker", lambda query, texts: [1.0] * len(texts))),
     "a handler": ("tools", lambda wb, _: wb.register("handler", handler, kb="other")),
     "a model's sampling": ("models", lambda wb, patch: patch.setattr(MODEL, "temperature", 1.0)),
-    "code of the package": ("code", lambda wb, patch: patch.setattr(cells, "code_version", lambda: "another")),
+    "code of the package": ("code", lambda wb, patch: patch.setattr(results, "code_version", lambda: "another")),
     **{f"prompt {name}": ("prompts", partial(_prompt, name)) for name in PROMPTS},
     **{f"variable {name}": ("environment", partial(_variable, name)) for name in ENVIRONMENT},
     **{f"setting {name}": ("settings", partial(_setting, name)) for name in SETTINGS},

@@ -19,8 +19,8 @@ from tests.storm import Scenario, Storm
 from tests.test_store import empty_postgres, postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import RunError, WorkbenchError
-from workbench.parts.memory.forgetting import Forgotten, forget, rewrite
-from workbench.parts.memory.service import Recalling, find_store
+from workbench.parts.memory.memories import Forgotten, forget, rewrite
+from workbench.parts.memory.recall import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqliteConversations
 from workbench.session import Workbench

@@ -19,8 +19,7 @@ from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import ModelError, WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.reading import read_preferences
-from workbench.parts.memory.recall import by_rules
-from workbench.parts.memory.service import Recalling, find_store
+from workbench.parts.memory.recall import Recalling, by_rules, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqliteConversations
 from workbench.runs.stored import debug_events

@@ -51,12 +51,11 @@ from tests.shelves import workbench
 from tests.soak import growing
 from tests.storm import Scenario, Storm
 from workbench.errors import CapsuleError, InvalidAnswer, NotPaused, RunError, WorkspaceFull
-from workbench.parts.record.agent import RecordedGraph
+from workbench.parts.record.agent import GraphRun, RecordedGraph
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import Recorder
 from workbench.parts.record.questions import Question
-from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import TABLES
 from workbench.records.store import RunStore
 from workbench.session import Workbench

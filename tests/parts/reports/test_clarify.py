@@ -14,8 +14,8 @@ from tests.test_retrieval_graph import desk, step
 from workbench.errors import InvalidAnswer
 from workbench.graphs.route import read_question
 from workbench.language.question import read
-from workbench.parts.reports.checking import validate
-from workbench.parts.reports.clarify import ClarifyEdits, answered, open_questions, refined, stated
+from workbench.parts.reports.assembly import validate
+from workbench.parts.reports.graph import ClarifyEdits, answered, open_questions, refined, stated
 from workbench.records import proposals
 from workbench.records.document import run_document
 from workbench.session import Workbench

@@ -23,7 +23,7 @@ from tests.servers import Reply, closed_port, free_port, only, scripted_server, 
 from tests.shelves import CORE, noted
 from workbench.cli import main
 from workbench.errors import SettingsError, WorkspaceError
-from workbench.parts.serve import http, metrics, spans
+from workbench.parts.serve import http, metrics
 from workbench.runs.stored import snapshot
 from workbench.session import Workbench
 
@@ -465,7 +465,7 @@ def test_labels_hold_nothing_of_what_was_asked_found_or_named(folder, port) -> N
         assert secret not in names
 
 
-@pytest.mark.parametrize(("owner", "name", "own"), [(metrics.Metrics, "count", "metrics"), (spans, "send", "spans")])
+@pytest.mark.parametrize(("owner", "name", "own"), [(metrics.Metrics, "count", "metrics"), (metrics, "send", "spans")])
 def test_what_raises_there_touches_no_run(folder, port, monkeypatch, caplog, owner, name, own) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("not today")
@@ -486,7 +486,7 @@ def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(folder: Path) -> 
         told = {"chat_model": "openai:m", "chat_base_url": server.url, **only("writer"), **CORE}
         with Workbench.open(folder, **told) as wb:
             run = wb.ask(QUESTION, kb="notes")
-            found = spans.run_spans(snapshot(run))
+            found = metrics.run_spans(snapshot(run))
     names = [span.name for span in found]
     assert names[0] == "invoke_agent workbench" and found[0].inside is None
     assert {"route_decision", "planner", "reflector", "generate", "persist", "chat m"} <= set(names)

@@ -8,7 +8,7 @@ PART = Part(
     nodes={"first_turn": "turn:first_turn", "next_turn": "turn:next_turn"},
     tools={"think": "turn:THINK"},
     workbench={
-        "agent": "agent:agent",
+        "agent": "turn:agent",
         "agents": "pool:agents",
         "retrieval_graph": "pool:retrieval_graph",
     },

@@ -7,8 +7,8 @@ PART = Part(
     __name__,
     tools={
         "chain_exploration": "chain:TOOL",
-        "deep_research": "deep_research:DEEP",
-        "deeper_research": "deep_research:DEEPER",
+        "deep_research": "chain:DEEP",
+        "deeper_research": "chain:DEEPER",
     },
     nodes={"chain_steps": "merging:chain_steps", "joint_scores": "merging:joint_scores"},
 )

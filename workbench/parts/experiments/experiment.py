@@ -11,7 +11,7 @@ import math
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -22,10 +22,9 @@ from pydantic import SecretStr
 from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.futures.replay import full_document
 from workbench.parts.experiments import notebook
-from workbench.parts.experiments.cells import canonical_text, label
-from workbench.parts.experiments.results import Results, score
-from workbench.parts.experiments.reviewers import ModelReviewer, ThresholdReviewer
-from workbench.parts.experiments.spec import Random, Spec, check_spec, load_spec
+from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
+from workbench.parts.experiments.results import Results, canonical_text, label, score
+from workbench.parts.experiments.spec import Spec, check_spec, load_spec
 from workbench.parts.experiments.store import ACTS, ExperimentStore, names
 from workbench.records.spending import spent
 from workbench.records.sqlite import Tables
@@ -81,11 +80,7 @@ class Experiments:
         ):
             experiment.work(workers, dask, tell)
             if experiment.spec.optuna:
-                search(
-                    experiment,
-                    experiment.spec.optuna,
-                    lambda: experiment.work(workers, dask, tell),
-                )
+                search(experiment, lambda: experiment.work(workers, dask, tell))
             experiment.tell("done", f"{experiment.name} has ended: {experiment}")
         return experiment
 
@@ -162,11 +157,9 @@ class Experiment(Results):
         done = self._cells("done")
         left = self._cells("waiting", "running")
         alone = len(set(map(self._tape, left)) - set(map(self._tape, done)))
-        kinds = (
-            {"notebook": len(left)}
-            if self.spec.notebook
-            else {"alone": alone, "forked": len(left) - alone}
-        )
+        kinds = {"alone": alone, "forked": len(left) - alone}
+        if self.spec.notebook:
+            kinds = {"notebook": len(left)}
         seconds = sum(count * pace.get(kind, math.nan) for kind, count in kinds.items() if count)
         status = self.status()
         unknown = math.isnan(seconds)
@@ -481,48 +474,35 @@ def other_processes(wb: Any, name: str, count: int, dask: str) -> Iterator[None]
     path = Path(wb.path).resolve()
     values = wb.settings.model_dump(exclude_unset=True)
     context = multiprocessing.get_context("spawn")
-    processes = [
-        context.Process(target=run_cells, args=(path, values, name)) for _ in range(count)
-    ]
-    for process in processes:
-        process.start()
-    try:
+    with ExitStack() as ends:
+        for _ in range(count):
+            process = context.Process(target=run_cells, args=(path, values, name))
+            process.start()
+            ends.callback(process.join)
         if dask:
-            with _cluster(dask) as client:
-                workers = list(client.scheduler_info(n_workers=-1)["workers"])
-                # a worker that dies is replaced
-                more = {"allow_other_workers": True, "pure": False}
-                bare = {
-                    key: value
-                    for key, value in values.items()
-                    if not isinstance(value, SecretStr)
-                }
-                arguments = (path, bare, name)
-                futures = [
-                    client.submit(run_cells, *arguments, workers=[worker], **more)
-                    for worker in workers
-                ]
-                yield
-                client.gather(futures, errors="skip")
-        else:
-            yield
-    finally:
-        for process in processes:
-            process.join()
+            client = ends.enter_context(_cluster(dask))
+            bare = {
+                key: value for key, value in values.items() if not isinstance(value, SecretStr)
+            }
+            # a worker that dies is replaced
+            more = {"allow_other_workers": True, "pure": False}
+            futures = [
+                client.submit(run_cells, path, bare, name, workers=[worker], **more)
+                for worker in client.scheduler_info(n_workers=-1)["workers"]
+            ]
+            ends.callback(client.gather, futures, errors="skip")
+        yield
 
 
-@contextmanager
-def _cluster(address: str) -> Iterator[Any]:
+def _cluster(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
         raise MissingExtra("Dask", "dask") from None
     try:
-        client = Client(address, timeout="10s", set_as_default=False)
+        return Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         raise WorkbenchError(f"The Dask scheduler {address} does not answer: {error}") from None
-    with client:
-        yield client
 
 
 def run_cells(path: Path, values: Json, name: str) -> None:
@@ -531,8 +511,8 @@ def run_cells(path: Path, values: Json, name: str) -> None:
         wb.experiments.get(name).work()
 
 
-def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> None:
-    """Add configurations one by one until there are so many.
+def search(experiment: Experiment, work: Callable[[], None]) -> None:
+    """Add configurations one by one until there are as many as the specification lets Optuna choose.
 
     A search that is resumed proposes the same ones again, of which nothing runs twice.
 
@@ -544,8 +524,10 @@ def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> 
     except ImportError:
         raise MissingExtra("Optuna", "optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    grid = experiment.spec.grid
-    enough = min(search.n, experiment.spec.size)
+    spec = experiment.spec
+    grid = spec.grid
+    chosen: Any = spec.optuna
+    enough = min(chosen.n, spec.size)
 
     def mean(trial: Any) -> float:
         variant = {
@@ -562,7 +544,7 @@ def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> 
         return score
 
     study = optuna.create_study(
-        direction="maximize", sampler=optuna.samplers.TPESampler(seed=search.seed)
+        direction="maximize", sampler=optuna.samplers.TPESampler(seed=chosen.seed)
     )
     study.enqueue_trial(dict.fromkeys(grid, 0))
-    study.optimize(mean, n_trials=20 * search.n)  # most proposals may be there already
+    study.optimize(mean, n_trials=20 * chosen.n)  # most proposals may be there already

@@ -17,11 +17,9 @@ import threading
 import uuid
 from contextlib import suppress
 from functools import cache
-from queue import Empty
 from typing import Any
 
 import psutil
-from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
@@ -92,24 +90,8 @@ class _Provisioner(LocalProvisioner):
         return self.connection_info
 
 
-class _Client(AsyncKernelClient):
-    async def wait_for_ready(self, timeout: float | None = None) -> None:
-        """Wait until a kernel answers on both channels; a stock client also waits for silence after that."""
-        async with asyncio.timeout(timeout):
-            while True:
-                self.kernel_info()
-                with suppress(Empty):
-                    await self.shell_channel.get_msg(timeout=1)
-                    await self.iopub_channel.get_msg(timeout=1)
-                    return
-                if not await self._async_is_alive():
-                    raise RuntimeError("The kernel died before it answered.")
-
-
 class WarmKernels(AsyncKernelManager):
     """Starts a kernel of this Python by a fork, and any other one as ever."""
-
-    client_factory = _Client
 
     async def _async_pre_start_kernel(self, **kwargs: Any) -> Any:
         python = str(self.kernel_spec.argv[0]) if self.kernel_spec else ""
@@ -119,9 +101,6 @@ class WarmKernels(AsyncKernelManager):
                 kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self
             )
         return await super()._async_pre_start_kernel(**kwargs)
-
-    async def _async_wait(self, pollinterval: float = 0) -> None:
-        await super()._async_wait(0.01)  # one that is asked to end is gone at once
 
 
 def serve() -> None:

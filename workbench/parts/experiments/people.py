@@ -1,4 +1,6 @@
-"""What people are worth: every pause played both ways from the tape, and when a reviewer may act alone."""
+"""Who decides at a reflection when no person does, a fitted threshold or a chat model; and what people are worth: every
+pause played both ways from the tape, and when a reviewer may act alone.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,92 @@ from typing import Any
 import pandas
 from scipy.stats import binomtest
 
-from workbench.errors import RunError
-from workbench.graphs.reviewers import Reviewer
-from workbench.parts.experiments.reviewers import margin
+from workbench.errors import RunError, WorkbenchError
+from workbench.graphs.reviewers import Reply, answer
+from workbench.models.chat import open_chat_model, stream_text
 from workbench.parts.experiments.what_if import what_if
 from workbench.runs.run import Run
+from workbench.settings import Settings
 from workbench.state import Data, Json
+from workbench.text import to_json
 from workbench.views.render import FrameList
+
+_INSTRUCTION = (
+    "You review a search before the answer is written. Read the question, the evidence and the proposal. Reply with "
+    "'go on' if something that the answer needs is missing, 'stop' if more would not help, else 'approve'."
+)
+
+
+def margin(proposal: Data) -> float:
+    """Return the smaller of evidence and top score as shares of their thresholds.
+
+    >>> margin({"signals": {"evidence_count": 5, "top_score": 0.9, "thresholds": {"min_evidence": 10}}})
+    0.5
+    """
+    signals = proposal.get("signals", {})
+    thresholds = signals.get("thresholds", {})
+    return min(
+        signals.get(name, 0) / max(thresholds.get(limit, 1.0), 1e-6)
+        for name, limit in (("evidence_count", "min_evidence"), ("top_score", "min_top_score"))
+    )
+
+
+class ThresholdReviewer:
+    """Acts alone from a margin on, as proposed; below it searches on.
+
+    Args:
+        limit: as ``Pauses.threshold`` of an experiment returns it in ``margin``.
+    """
+
+    def __init__(self, limit: float):
+        self._limit = limit
+
+    def __call__(self, request: Data) -> Reply:
+        """Return the answer to one request."""
+        is_enough = margin(request["action_requests"][0]["args"]) >= self._limit
+        return _chosen("approve" if is_enough else "go on", "threshold", request)
+
+
+class ModelReviewer:
+    """Lets a chat model decide at each reflection whether to search on.
+
+    Args:
+        settings: where its server is.
+        model: its name, as in the settings.
+    """
+
+    def __init__(self, settings: Settings, model: str):
+        opened = open_chat_model(settings.with_changes({"models": {"judge": model}}), "judge")
+        if opened is None:
+            raise WorkbenchError("A model that reviews needs a name, as {model: openai:NAME}.")
+        self._model = opened
+
+    async def __call__(self, request: Data) -> Reply:
+        """Return its answer; one that begins with neither "go on" nor "stop" approves.
+
+        Raises:
+            ModelError: its server failed.
+        """
+        pieces = "\n\n".join(piece["evidence"] for piece in request.get("evidence", [])[:8])
+        proposal = to_json(request["action_requests"][0]["args"])
+        messages = [
+            ("system", _INSTRUCTION),
+            ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}"),
+        ]
+        reply = "".join([chunk async for chunk in stream_text(self._model, messages)])
+        reply = reply.strip(" '\"\n").casefold()
+        choice = next((c for c in ("go on", "stop") if reply.startswith(c)), "approve")
+        return _chosen(choice, "model", request)
+
+
+def _chosen(choice: str, who: str, request: Data) -> Reply:
+    # a person who goes on may; these would for ever, so that from the second decision on they approve
+    if int(request["review_id"].partition("-")[0]) > 1:
+        choice = "approve"
+    edits = {"should_continue": True} if choice == "go on" else {}
+    action = {"go on": "edit", "stop": "reject"}.get(choice, "approve")
+    return answer(action, point="reflect", edits=edits, who=who)
+
 
 NOT_PERSONS = frozenset({"rules", "recording", "threshold", "model"})
 """Who answers when no person does."""
@@ -43,17 +124,14 @@ class Pauses(FrameList[Json]):
         "other_run",
     )
 
-    def worth(self, reviewer: Reviewer) -> Json:
-        """Return what a reviewer would have made of the pauses: it answers, or returns None and a person is asked.
+    def above(self, limit: float) -> Json:
+        """Return what acting alone from this margin on is worth.
 
-        ``missed_support`` is the share of all pauses at which it answers where a person would have mattered, ``bound``
+        ``missed_support`` is the share of all pauses at which nobody asks where a person would have mattered, ``bound``
         what that share is at most, with 95 % confidence, and ``quality`` the mean score.
         """
-        return self._worth([reviewer(row["request"]) is not None for row in self])
-
-    def _worth(self, alone: list[bool]) -> Json:
         table = self.to_frame().fillna(0.0)
-        acts = pandas.Series(alone, dtype=bool)
+        acts = table["margin"].astype(float) >= limit
         n = max(1, len(self))
         missed = int(table["mattered"][acts].sum())
         values = {
@@ -65,13 +143,10 @@ class Pauses(FrameList[Json]):
             "attention_s": table["seconds"][~acts].sum(),
         }
         return {
+            "margin": limit,
             "pauses": len(self),
             **{name: round(float(value), 4) for name, value in values.items()},
         }
-
-    def above(self, limit: float) -> Json:
-        """Return what acting alone from this margin on is worth."""
-        return {"margin": limit, **self._worth([row["margin"] >= limit for row in self])}
 
     def threshold(self, share: float = 0.05) -> Json:
         """Return the margin from which on to act alone, so that the missed support stays under ``share``.
@@ -116,11 +191,6 @@ def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iter
         point = at.partition("-")[2]
         branch = score(branch_run).get(measure, 0.0)
         alone, person = (branch, own) if persons else (own, max(own, branch))
-        request = {
-            "point": point,
-            "review_id": at,
-            "action_requests": [{"name": point, "args": proposal}],
-        }
         yield {
             "run_id": run.run_id,
             "at": at,
@@ -132,7 +202,6 @@ def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iter
             "mattered": person > alone,
             "seconds": seconds,
             "other_run": branch_run.run_id,
-            "request": request,
         }
 
 

@@ -425,17 +425,13 @@ def _parents(nodes: Sequence[Data]) -> dict[str, str]:
     # the later of equal ones comes first
     groups.sort(key=lambda node: node["width"] * node["height"])
     place = {node["id"]: n + 1 for n, node in enumerate(groups)}
-    left, top, right, low = np.array([box(node) for node in groups], dtype=float).reshape(-1, 4).T
+    boxes = np.array([box(node) for node in groups], dtype=float).reshape(-1, 4)
     parents = {}
     for node in nodes:
-        a, b, c, d = box(node)
+        first, last = np.array(box(node)).reshape(2, 2)
         larger = place.get(node["id"], 0)  # a group is not inside a smaller one
-        inside = (
-            (left[larger:] <= a)
-            & (top[larger:] <= b)
-            & (right[larger:] >= c)
-            & (low[larger:] >= d)
-        )
+        holds = (boxes[larger:, :2] <= first) & (boxes[larger:, 2:] >= last)
+        inside = holds.all(axis=1)
         if inside.any():
             parents[node["id"]] = groups[larger + int(inside.argmax())]["id"]
     return parents

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -151,12 +150,13 @@ class Inbox(CellRoot):
             except RuntimeError:  # a script calls `refresh`
                 return
             self._ticks = True
-            loop.call_later(self.every_s, _tick, weakref.ref(self), loop)
+            loop.call_later(self.every_s, self.tick)
 
-    def tick(self) -> bool:
-        """Refresh once; return whether to continue."""
-        self._ticks = bool(self._view_count) and self.comm is not None and self.refresh()
-        return self._ticks
+    def tick(self) -> None:
+        """Refresh once, and again later while it is displayed and the workspace can be read."""
+        self._ticks = False
+        if self.comm is not None and self.refresh():
+            self._watch()
 
     # what is pressed
 
@@ -222,13 +222,6 @@ def _read_run(run: Run, decisions: Any) -> WaitingRun | None:
     if isinstance(run, Run):
         needs = proposals.ledger({"reflections": run.reflections, "decisions": decisions})
     return WaitingRun(run.run_id, run.message, request, needs, since, changes)
-
-
-def _tick(reference: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> None:
-    """Refresh an inbox and schedule the next time, without keeping the inbox alive."""
-    inbox = reference()
-    if inbox is not None and inbox.tick():
-        loop.call_later(inbox.every_s, _tick, reference, loop)
 
 
 # the list

@@ -9,7 +9,7 @@ PART = Part(
     workbench={"record": "agent:record", "read_traces": "traces:read_traces"},
     cells={
         f"{__name__}.agent:RecordedGraph": "bench:GraphBench",
-        f"{__name__}.run:GraphRun": "bench:bench_of_run",
+        f"{__name__}.agent:GraphRun": "bench:bench_of_run",
     },
     views={"graph_run": "looking:PARTS"},
     services={"record": "store:GraphRuns"},

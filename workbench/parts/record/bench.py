@@ -18,8 +18,7 @@ from workbench.widgets.panel import Root, display_if, labels_in, press_button
 from workbench.widgets.review import Review
 
 if TYPE_CHECKING:
-    from workbench.parts.record.agent import RecordedGraph
-    from workbench.parts.record.run import GraphRun
+    from workbench.parts.record.agent import GraphRun, RecordedGraph
 
 
 class GraphBench(Root):

@@ -29,7 +29,7 @@ from workbench.views.markup import cut
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.parts.record.run import GraphRun
+    from workbench.parts.record.agent import GraphRun
     from workbench.views.drawing import Drawing
 
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.parts.record.agent import RecordedGraph, record
+from workbench.parts.record.agent import GraphRun, RecordedGraph, record
 from workbench.parts.record.questions import read_json
-from workbench.parts.record.run import GraphRun
 from workbench.records.tape import Effect
 from workbench.state import Data, Json
 from workbench.text import own_table

@@ -14,10 +14,10 @@ PART = Part(
         "current_records": "planning:current_records",
         "asking_for_missing": "planning:asking_for_missing",
     },
-    tools={"reflection": "checking:TOOL"},
+    tools={"reflection": "assembly:TOOL"},
     commands={"report": "commands:report"},
     workbench={"report": "report:write_report"},
     run={"report": "report:report"},
     forms={"outline": "forms:OutlineForm"},
-    views={"report": "showing:finished", "report_so_far": "showing:written_so_far"},
+    views={"report": "report:finished", "report_so_far": "report:written_so_far"},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipywidgets
 
-from workbench.parts.reports.outline import placed
+from workbench.parts.reports.writer import placed
 from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,18 +12,29 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from workbench.errors import RunError, refusing
 from workbench.graphs.reviewers import ReplayReviewer
-from workbench.parts.reports import showing
-from workbench.parts.reports.checking import written_sections
+from workbench.parts.reports.assembly import consistency_texts, written_sections
 from workbench.parts.reports.kinds import report_type
-from workbench.parts.reports.markdown import Chapter, html, markdown, page
+from workbench.parts.reports.markdown import (
+    Chapter,
+    document_style,
+    html,
+    markdown,
+    page,
+    plain_mark,
+    rendered,
+)
 from workbench.plans import ENDED_WELL, Plan, is_idle, last_records
 from workbench.records.writing import write_file
 from workbench.runs.run import Run
 from workbench.settings import RULES, Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean
-from workbench.views.labels import labels_for
+from workbench.views.drawing import STYLE
+from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import draw
+from workbench.views.render import CLASSES
+from workbench.views.review import support_text
+from workbench.views.run import Marks
 
 _PLANNING = ("intent_detect", "prepare_retrieval", "clarify", "planner")
 _WRITING = ("outliner", "review_outline", "section", "consistency", "assemble")
@@ -362,7 +373,7 @@ class Report:
             return {**self.run._repr_mimebundle_(), "text/plain": repr(self)}
         return {
             "text/plain": self.text,
-            "text/html": showing.fragment(self, labels_for(self.run.message)),
+            "text/html": fragment(self, labels_for(self.run.message)),
         }
 
 
@@ -432,3 +443,87 @@ def report(run: Run) -> Report:
             f"Run {run.run_id} writes no report: it was asked with ask. Ask for one with wb.report."
         )
     return Report(run)
+
+
+# a report on the bench: how it stands, its sections folded with their statements, and its marks as buttons
+
+
+def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Markup:
+    """Return a report that is written.
+
+    Args:
+        report: the report.
+        citations: of its run; a mark is a button whose key is the citation's place.
+        labels: the words.
+    """
+    mark = Marks(citations, labels)
+    first, *rest = report.chapters
+    # the head of the bench has the topic
+    head = first["text"] if report.title == report.run.message else markdown([first])
+    head = rendered(head, mark)
+    folds: list[Json] = []
+    for chapter in rest:
+        own = plain_mark if chapter["name"] == "references" else mark
+        if "." in chapter["name"]:  # a section below another
+            folds[-1]["below"] += rendered(markdown([chapter]), own)
+        else:
+            folds.append(_fold(chapter, rendered(chapter["text"], own), report.sections, labels))
+    return draw(
+        "report.finished",
+        labels,
+        standing=_status_line(report, labels),
+        files={"md": report.text, "html": page(report.title, report.html(), labels)},
+        first=head,
+        chapters=folds,
+    )
+
+
+def fragment(report: Report, labels: Labels) -> str:
+    """Return the same as static HTML for a cell; the id of the run stands before the names of its anchors."""
+    return draw(
+        "report.fragment",
+        labels,
+        standing=_status_line(report, labels),
+        body=report.html(f"{report.run.run_id}-"),
+        classes=CLASSES,
+        style=Markup(STYLE + document_style()),
+    )
+
+
+def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Markup:
+    """Return the sections of a report that is being written, ticked if done; ``heard`` are titles of more."""
+    sections = report.outline.get("sections") or []
+    titles = {*heard, *(section["title"] for section in report.sections)}
+    return draw("report.written", labels, sections=sections, there=titles)
+
+
+def _status_line(report: Report, labels: Labels) -> str:
+    """Return how it ended, in how many sections something was found, how much of it is supported."""
+    status = report.status
+    sections = report.sections
+    words = [] if status == "completed" else [labels.get(f"report_{status}", labels(status))]
+    covered = sum(bool(section["evidence_ids"]) for section in sections)
+    words.append(labels("report_found", n=covered, of=len(sections)))
+    words += consistency_texts(report.consistency, labels)
+    words += [labels("report_taken_over")] if report.cache_hit else []
+    return " · ".join(words)
+
+
+def _fold(chapter: Chapter, below: Markup, sections: Sequence[Data], labels: Labels) -> Json:
+    """Return a chapter, folded; below a section how its statements stand, which is open where one has no support."""
+    name = chapter["name"]
+    own = [section for section in sections if section["section_id"].partition(".")[0] == name]
+    claims = [
+        {**claim, "shown": _line(claim["text"])} for section in own for claim in section["claims"]
+    ]
+    return {
+        "heading": _line(chapter["heading"].removeprefix("## ")),
+        "below": below,
+        "number": name,
+        "count": support_text(claims, labels),
+        "claims": claims,
+    }
+
+
+def _line(text: str) -> Markup:
+    return rendered(text, plain_mark, line=True)

@@ -138,25 +138,21 @@ async def _on_workspace_loop(workbench: Workbench, events: AsyncIterator[T]) -> 
     """Yield events that are made on the loop of the workspace; leaving this cancels the work there."""
     loop = asyncio.get_running_loop()
     queue = asyncio.Queue[Any]()
-    work_loop_and_task = list[Any]()
 
     async def work() -> None:
-        work_loop_and_task.extend((asyncio.get_running_loop(), asyncio.current_task()))
         try:
             async for event in events:
                 loop.call_soon_threadsafe(queue.put_nowait, event)
         finally:
             loop.call_soon_threadsafe(queue.put_nowait, _END)
 
-    worker = asyncio.ensure_future(asyncio.to_thread(workbench.call, work()))
+    worker = asyncio.wrap_future(workbench._work.loop.submit(work()))
     try:
         while (event := await queue.get()) is not _END:
             yield event
         await worker
     finally:
-        if not worker.done() and work_loop_and_task:
-            work_loop, task = work_loop_and_task
-            work_loop.call_soon_threadsafe(task.cancel)
+        worker.cancel()
 
 
 def bind(graph: Any, binding: Binding, **update: Any) -> BoundGraph:

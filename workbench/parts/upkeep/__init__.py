@@ -6,7 +6,7 @@ PART = Part(
     "upkeep",
     __name__,
     commands={
-        "doctor": "doctor:doctor",
+        "doctor": "commands:doctor",
         "gc": "commands:gc",
         "backup": "commands:backup",
     },
