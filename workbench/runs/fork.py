@@ -30,7 +30,7 @@ from workbench.settings import (
 )
 from workbench.state import Data, Decision, Json, without_none
 from workbench.text import iso, unmarked
-from workbench.views.plan import titled_diff
+from workbench.views.plan import titled_diff, words_asked
 
 _MERGED = ("thresholds", "needs", "pieces", "prompts", "results")
 """Edits that are mappings, whose entries take the place of the origin's."""
@@ -312,15 +312,18 @@ def details(run: Recording, origin: str) -> Json:
     """
     pair = _with_origin(run, origin)
     answers = [unmarked(each.answer).splitlines() for each in pair]
-    differs = {*answers[0]} != {*answers[1]} if answers and all(answers) else None
-    first = next((line for line in answers[1] if line not in answers[0]), "") if differs else ""
-    changed = {"changes": _changes(pair), "answer_changed": differs, "first_change": first}
-    return run._workspace.runs.costs(run.run_id) | changed
+    before, after = answers or ([], [])
+    differs = {*before} != {*after} if before and after else None
+    first = next((line for line in after if line not in before), "")
+    costs = run._workspace.runs.costs(run.run_id)
+    changed = changes(*pair) if pair else None
+    return costs | {"changes": changed, "answer_changed": differs, "first_change": first}
 
 
 def fork_changes(run: Recording, origin: str | None) -> Json | None:
     """Return the ``changes`` of a fork; None for a run of its own or of a recorded graph, and without the origin."""
-    return _changes(_with_origin(run, origin))
+    pair = _with_origin(run, origin)
+    return changes(*pair) if pair else None
 
 
 def _with_origin(run: Recording, origin: str | None) -> list[Recording]:
@@ -328,10 +331,6 @@ def _with_origin(run: Recording, origin: str | None) -> list[Recording]:
     if not origin or run.row["graph"] or origin not in run._workspace.runs:
         return []
     return [snapshot(run, origin), snapshot(run)]
-
-
-def _changes(pair: Sequence[Recording]) -> Json | None:
-    return changes(*pair) if pair else None
 
 
 def changes(origin: Recording, fork: Recording) -> Json:
@@ -352,7 +351,8 @@ def changes(origin: Recording, fork: Recording) -> Json:
         changed["settings"] = [flatten_settings(settings) for settings in saved]
     if "plan" in changed and "at" not in changed:
         plan = Plan.load(after["plan"])
-        versions = (titled_diff(version["plan"], plan) for version in origin.plans)
+        asked = words_asked(origin.state)
+        versions = (titled_diff(version["plan"], plan, asked) for version in origin.plans)
         changed["plan"] = min(versions, key=lambda diff: len(str(diff)), default={})
     if {"at", "decision"} & changed.keys():
         number = len(after["decisions"]) - bool({"plan", "decision"} & changed.keys())

@@ -45,9 +45,13 @@ def change(kind: str, labels: Labels) -> str:
     return labels(f"beside_{kind}" if kind in _SAME else kind)
 
 
-def _of_two(kind: str, document: Data) -> str:
-    """Return the kind of a change; of two runs the one that alone has it."""
-    return _ONLY.get(kind, kind) if len(document["runs"]) == 2 else kind
+def _kind_shown(kind: str, document: Data) -> str:
+    """Return the kind of a change; of two runs the one that alone has it. Another question gains and loses nothing."""
+    runs = document["runs"]
+    if len(runs) == 2:
+        return _ONLY.get(kind, kind)
+    questions = {run["message"] for run in runs}
+    return "in_some" if kind in _ONLY and len(questions) > 1 else kind
 
 
 def beside(document: Data, labels: Labels) -> list[Block]:
@@ -98,7 +102,7 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block | 
     for row in document[name]:
         kind = _kind(row)
         same = kind in _SAME and not row.get("text_differs")
-        counts[kind] += 1
+        counts[_kind_shown(kind, document)] += 1
         if not same or name == "claims":
             rows.append(row)
             differs = "open" if kind == "open" else "other"
@@ -126,8 +130,8 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block | 
     ]
     notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
     summary = labels("comma").join(
-        labels(f"count_{_of_two(kind, document)}", n=counts[kind])
-        for kind in _ORDER
+        labels(f"count_{kind}", n=counts[kind])
+        for kind in dict.fromkeys(_kind_shown(kind, document) for kind in _ORDER)
         if counts[kind]
     )
     title = f"{labels(f'beside_{name}')} · {summary}"
@@ -162,7 +166,10 @@ def _kind(row: Data) -> str:
 
 def _changes(row: Data, document: Data, labels: Labels) -> str:
     """Return the most important change of a row, and whether its text is another."""
-    kinds = [_of_two(_kind(row), document), *(["reworded"] if row.get("text_differs") else [])]
+    kinds = [
+        _kind_shown(_kind(row), document),
+        *(["reworded"] if row.get("text_differs") else []),
+    ]
     return "\n".join(change(kind, labels) for kind in kinds)
 
 

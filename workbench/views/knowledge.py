@@ -311,9 +311,9 @@ class Inspected(Shown):
 
 
 def _range(figures: Data) -> str:
-    """Return the values of a field: the first ones, or the lowest and the highest."""
+    """Return the values of a field, or the lowest and the highest."""
     if figures["values"]:
-        return ", ".join(figures["values"][:4]) + (" …" if len(figures["values"]) > 4 else "")
+        return ", ".join(figures["values"])  # the table cuts them
     low, high = (
         (f"{end:,g}" if isinstance(end, float) else end or "")
         for end in (figures["low"], figures["high"])

@@ -218,9 +218,9 @@ def quoted(titles: Mapping[str, str]) -> dict[str, str]:
     return {step_id: f"“{short(title, 40)}”" for step_id, title in titles.items()}
 
 
-def titled_diff(before: Plan, after: Plan) -> Json:
+def titled_diff(before: Plan, after: Plan, asked: Mapping[str, str] = {}) -> Json:
     """Return the changes from one plan to another (``Plan.diff``), with the ``titles`` of their steps."""
-    return {**before.diff(after), "titles": quoted(step_titles(after, before))}
+    return {**before.diff(after), "titles": quoted(step_titles(after, before, asked=asked))}
 
 
 def query_text(tool_input: Data) -> str:

@@ -72,9 +72,13 @@ class Marks:
 
 
 def answer(
-    document: Data, labels: Labels, draft: str = "", pieces: Sequence[Piece] = ()
+    document: Data,
+    labels: Labels,
+    draft: str = "",
+    pieces: Sequence[Piece] = (),
+    called: Mapping[str, str] = {},
 ) -> Picture:
-    """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
+    """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons; see ``evidence``."""
     marks = Marks(document["citations"], labels)
     needs = needs_in_words(document)
     blocks = [
@@ -91,6 +95,7 @@ def answer(
             needs=needs_text(needs, labels),
             verdicts=[(need_verdict(need, labels), need) for need in needs],
             pieces=pieces,
+            called=called,
         )
     )
 
@@ -154,7 +159,7 @@ def evidence(
         marks: the status of a run whose chosen piece can be pinned or struck out; empty where it cannot.
         relevant: what the person said of pieces, by key.
         titles: of the steps, by id.
-        called: the words for fields, by name.
+        called: the words for fields, and the Chinese names of documents, by name.
         needs: of the answer; a piece shows those that it meets best.
         max_characters: of the context; before there is one, those that fit are shown.
     """

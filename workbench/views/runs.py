@@ -30,12 +30,11 @@ def runs_table(
         about: ``total``, how many runs there are on all pages; the ``page``, from 0; ``sort``, the column, and whether
             the largest value comes first; the ``marked`` runs, and the letters of those to be ``compared``: of
             a single one with its ``partner``, ``parent`` or ``open``; ``here``,
-            the run on the bench; ``rated``, the label of a person's verdict, by run; whether they are ``narrowed``;
+            the run on the bench; whether they are ``narrowed``;
             ``hidden``, how many marked ones are not among them.
     """
     facts = [fact for fact in FACTS if any(costs[row["run_id"]][fact] for row in rows)]
-    about |= {"facts": facts, "costs": costs, "sorts": SORTS, "rows": rows}
-    about |= {"before": about["page"] * PAGE, "shown": len(rows)}
+    about |= {"facts": facts, "costs": costs, "sorts": SORTS, "rows": rows, "most": PAGE}
     drawn = {}
     for row in rows:
         name = fork_name(costs[row["run_id"]]["changes"], labels)

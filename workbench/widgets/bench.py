@@ -251,6 +251,7 @@ class Bench(CellRoot):
             self.run_id = ""
             self.view = "work"
             self.refresh()
+            self.ask.message.focus()
         elif kind == "resume" and (run := self.run):
             self.act(partial(run.resume, wait=False))
         elif kind == "cancel" and (run := self.run):
@@ -297,8 +298,7 @@ class Bench(CellRoot):
             (
                 run
                 for run in runs
-                if run.status in UNDER_WAY
-                and (run.session_id == session or run.session_id.startswith(f"{session} ("))
+                if run.status in UNDER_WAY and f"{run.session_id} (".startswith(f"{session} (")
             ),
             None,
         )
@@ -330,10 +330,15 @@ class Bench(CellRoot):
         """Return the static form of the run, or a hint."""
         if self.run:
             return self.run._repr_mimebundle_()
-        return display_data([Lines((((self.labels("bench_empty"), "strong"),),))], self.labels)
+        return display_data([Lines([[(self.labels("bench_empty"), "strong")]])], self.labels)
 
 
 def find_bench(run: Run) -> Bench:
     """Return a bench on one run, which a cell shows for it."""
-    asking = {"kb": run.state.get("kb_prefix", "") or None, "review": ("plan", "reflect")}
-    return run._workspace.bench(run, **asking, session=run.session_id, user=run.row["user_id"])
+    return run._workspace.bench(
+        run,
+        kb=run.state.get("kb_prefix") or None,
+        review=("plan", "reflect"),
+        session=run.session_id,
+        user=run.row["user_id"],
+    )

@@ -53,11 +53,12 @@ class Calls(Panel):
         controls["model"] = text(self._model)
         schema = {"properties": {name: {} for name in controls}, "required": [*controls]}
 
-        def title(name: str) -> str:
-            return labels(f"call_field_{name}")
-
         self._fields = Fields(
-            schema, labels, lambda _: self._changed(), title=title, own=controls
+            schema,
+            labels,
+            lambda _: self._changed(),
+            title=lambda name: labels(f"call_field_{name}"),
+            own=controls,
         )
         self.fields = self._fields.fields
         self.slots = ipywidgets.HTML()

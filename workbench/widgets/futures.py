@@ -20,7 +20,7 @@ from workbench.views.markup import Picture, draw, el
 from workbench.views.render import page_html
 from workbench.widgets.display import find_widget
 from workbench.widgets.panel import Event, Panel, Pick, display_if
-from workbench.widgets.runs import MOVES, RunTable, letters
+from workbench.widgets.runs import RunTable, letters
 
 
 class Decisions(Panel):
@@ -97,7 +97,7 @@ class Futures:
         labels = self._bench.labels
         lines = family(run) if run else []
         for line in lines:
-            line |= self.runs.details(*(line[name] for name in MOVES))
+            line |= self.runs.details(line)
             line["name"] = fork_name(line["changes"], labels)
         open_id = self._bench.run_id
         at, ids = self._compared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
+from itertools import dropwhile
 from typing import Any
 
 import ipywidgets
@@ -19,6 +20,7 @@ from workbench.runs.stored import found_pieces
 from workbench.state import Data
 from workbench.text import content_terms, titled
 from workbench.tools.registry import check
+from workbench.views.knowledge import display_name
 from workbench.views.markup import Picture, draw
 from workbench.views.plan import document_titles, needs_in_words
 from workbench.views.plan_graph import forecast_text
@@ -53,6 +55,7 @@ class Working:
         self._run: Run | None = None
         self._document: Data = {}
         self._pieces: tuple[Any, list[Any]] = (None, [])
+        self._called = dict[str, str]()
         self.calls = Calls(labels, wb.settings)
         self.node = Pick()
         self.verdict = Verdict(labels)
@@ -222,7 +225,7 @@ class Working:
             if status != "done" or run.report.text:
                 draw_report: Callable[..., Markup] = required("views", view, "reports")
                 return draw_report(run.report, shown, self._labels)
-        return answer(document, self._labels, now.written, self._read_pieces(run))
+        return answer(document, self._labels, now.written, self._read_pieces(run), self._called)
 
     def _edited(self) -> None:
         """Update the panel that acts on the edited plan."""
@@ -233,7 +236,9 @@ class Working:
         if status == "paused" and document["review"]:
             plan = editor.plan if edits else None
             self.review.show(
-                {**document, "pieces": self._pieces[1]}, plan=plan, problems=editor.problems
+                {**document, "pieces": self._pieces[1], "called": self._called},
+                plan=plan,
+                problems=editor.problems,
             )
         forks = status == "done" and edits > 0
         if forks:
@@ -270,9 +275,6 @@ class Working:
         marks = status if status == "done" or point == "reflect" else ""
         titles = document_titles(self._document)
         names = route["extracted_entities"]["low_level"]
-        knowledge = self._wb.knowledge
-        bases = map(knowledge.get, {run.state.get("kb_prefix")} & {*knowledge.names()})
-        fields = words.fields_by_name([*bases])
         self.evidence.show(
             evidence(
                 pieces,
@@ -284,9 +286,7 @@ class Working:
                 marks=marks,
                 relevant=self._relevant(run),
                 titles=titles,
-                called={
-                    name: words.shown(fields[name], self._labels.language) for name in fields
-                },
+                called=self._called,
                 needs=needs_in_words(self._document),
                 max_characters=self._wb.settings.merge_max_characters,
             )
@@ -302,7 +302,20 @@ class Working:
         key = (run.run_id, self._document["status"], len(self._document["records"]))
         if key != self._pieces[0]:
             self._pieces = (key, found_pieces(run))
+            self._called = self._names(run)
         return self._pieces[1]
+
+    def _names(self, run: Run) -> dict[str, str]:
+        """Return what the bench calls the fields, and in Chinese the documents, by name."""
+        knowledge = self._wb.knowledge
+        language = self._labels.language
+        bases = [*map(knowledge.get, {run.state.get("kb_prefix")} & {*knowledge.names()})]
+        fields = words.fields_by_name(bases)
+        called = {name: words.shown(fields[name], language) for name in fields}
+        titles = {piece["title"] for piece in self._pieces[1] if language == "zh"}
+        for entity in filter(None, (base.entity(name) for base in bases for name in titles)):
+            called[entity["name"]] = display_name(entity, language, run.query)
+        return called
 
     def _forecast(self, plan: Plan, woken: Collection[str] | None = None) -> Any:
         if woken is None:
@@ -329,9 +342,8 @@ class Working:
     def _conversation(self, run: Run) -> list[Data]:
         """Return the earlier runs of the conversation, oldest first."""
         runs = self._wb.runs.lines(100, session_id=run.session_id, user_id=run.row["user_id"])
-        ids = [line["run_id"] for line in runs]
-        before = runs[ids.index(run.run_id) + 1 :] if run.run_id in ids else []
-        return before[:MOST_TURNS][::-1]
+        since = [*dropwhile(lambda line: line["run_id"] != run.run_id, runs)]
+        return since[1 : MOST_TURNS + 1][::-1]
 
     # actions
 

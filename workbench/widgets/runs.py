@@ -28,7 +28,7 @@ def letters(wb: Any, run_ids: Iterable[str]) -> dict[str, str]:
     return dict(zip(ids, LETTERS, strict=False)) if 1 < len(ids) <= len(LETTERS) else {}
 
 
-MOVES = ("run_id", "origin", "status", "decided")
+_MOVES = ("run_id", "origin", "status", "decided")
 """What of a line tells whether its details are to be read again."""
 _EVERY = 100_000
 _FILTERS = {"status": "status", "kb": "runs_kb", "tag": "runs_tags", "rated": "runs_rated"}
@@ -52,9 +52,8 @@ class RunTable(Panel):
         self._page = 0
         self._sort = ("created_at", True)
         self.marked = list[str]()
-        self._quiet = False
         # read again once a run has moved
-        self.details = cache(lambda i, origin, *_: details(wb.run(i), origin))
+        self._details = cache(lambda i, origin, *_: details(wb.run(i), origin))
         self.search = ipywidgets.Text(
             placeholder=labels("runs_search"), description=labels("runs_search_label")
         )
@@ -75,38 +74,35 @@ class RunTable(Panel):
             self._open_id = open_id
             self.marked = [open_id] if open_id else []
         runs = self._wb.runs
-        self._rated = {
+        rated = {
             row["run_id"]: "feedback_good" if row["good"] else "feedback_bad"
             for row in self._wb.feedback().on_answers()
         }
-        self._lines = runs.lines(_EVERY)
+        lines = runs.lines(_EVERY)
+        self._lines = [row | {"rated": rated.get(row["run_id"], "")} for row in lines]
         self.marked = [run_id for run_id in self.marked if run_id in runs]
-        self._offer(self._lines)
+        page = self._page
+        self._offer()
+        self._page = page
         self._narrow()
 
     def _narrow(self) -> None:
         """Show those of the lines that fit."""
         chosen = {name: box.value for name, box in self.filters.items() if box.value}
-        rated = chosen.pop("rated", "")
-        self._rows = [
-            row
-            for row in self._lines
-            if fits(row, self.search.value, **chosen)
-            and rated in ("", self._rated.get(row["run_id"]))
-        ]
+        self._rows = [row for row in self._lines if fits(row, self.search.value, **chosen)]
         self._draw()
 
-    def _offer(self, rows: Iterable[Data]) -> None:
+    def details(self, row: Data) -> Data:
+        """Return what a run has cost, and how it differs from its origin (``fork.details``)."""
+        return self._details(*(row[name] for name in _MOVES))
+
+    def _offer(self) -> None:
         """Offer to narrow by what several runs differ in; a choice is kept."""
-        values = {
-            "status": {row["status"] for row in rows},
-            "kb": {row["kb"] for row in rows},
-            "tag": {tag for row in rows for tag in row["tags"]},
-            "rated": {*self._rated.values()},
-        }
+        values = {name: {row[name] for row in self._lines} for name in ("status", "kb", "rated")}
+        values["tag"] = {tag for row in self._lines for tag in row["tags"]}
         for name, box in self.filters.items():
             chosen = box.value or ""
-            offered = sorted(values[name] | {chosen} - {""})
+            offered = sorted((values[name] | {chosen}) - {""})
             display_if(box, offered)
             words = self.labels if name in ("status", "rated") else visible
             options = (
@@ -114,10 +110,8 @@ class RunTable(Panel):
                 *((words(value), value) for value in offered),
             )
             if box.options != options:
-                self._quiet = True
                 box.options = options
                 box.value = chosen
-                self._quiet = False
 
     def _draw(self) -> None:
         rows = sorted(self._rows, key=self._rank, reverse=self._sort[1])
@@ -129,7 +123,7 @@ class RunTable(Panel):
         rows.sort(key=lambda row: lineage[row["run_id"]])
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
-        costs = {row["run_id"]: self.details(*(row[name] for name in MOVES)) for row in shown}
+        costs = {row["run_id"]: self.details(row) for row in shown}
         compared, partner = self._compared()
         table = runs_table(
             shown,
@@ -139,7 +133,6 @@ class RunTable(Panel):
             sort=self._sort,
             here=self._open_id,
             costs=costs,
-            rated=self._rated,
             narrowed=any(widget.value for widget in self._narrowing),
             hidden=len({*self.marked} - {*place}),
             marked=self.marked,
@@ -153,8 +146,7 @@ class RunTable(Panel):
         column, down = self._sort
         if column in SORTS:
             return True, str(row[column] or "").casefold()
-        figures = row if column in row else self.details(*(row[name] for name in MOVES))
-        value = figures[column]
+        value = (row if column in row else self.details(row))[column]
         return (value is None) != down, value is not None and value
 
     def _compared(self) -> tuple[dict[str, str], str]:
@@ -168,9 +160,8 @@ class RunTable(Panel):
         return letters(self._wb, chosen), partner
 
     def _narrowed(self) -> None:
-        if not self._quiet:  # else several of them are set one after the other
-            self._page = 0
-            self._narrow()
+        self._page = 0
+        self._narrow()
 
     def _pressed(self, event: Event) -> None:
         kind, _, what = event.kind.partition(":")
@@ -180,14 +171,11 @@ class RunTable(Panel):
         elif kind == "compare":
             self.ask(do="compare", runs=[*self._compared()[0]])
         elif kind == "clear":
-            self._quiet = True
             for widget in self._narrowing:
                 widget.value = ""
-            self._quiet = False
-            self._narrowed()
         elif kind == "sort" and what in (*SORTS, *FACTS):
-            first_down = what == "created_at" or what in FACTS
-            self._sort = (what, not self._sort[1] if what == self._sort[0] else first_down)
+            down = what in ("created_at", *FACTS)
+            self._sort = (what, not self._sort[1] if what == self._sort[0] else down)
         elif kind == "page" and what in ("1", "-1"):
             self._page = max(0, self._page + int(what))
         elif kind == "mark":

@@ -9,8 +9,7 @@ const named = (root) => {
     const label = field.querySelector(".wb-label");
     const input = field.querySelector("input, textarea, select") ?? field.querySelector(".widget-toggle-buttons");
     if (!label || !input || input.closest(".wb-field") !== field) continue;
-    label.id ||= `wb-label-${unique()}`;
-    if (!input.hasAttribute("aria-labelledby")) input.setAttribute("aria-labelledby", label.id);
+    input.setAttribute("aria-label", label.textContent);
     if (input.matches("div")) input.setAttribute("role", "group");
     const wrong = [...field.querySelectorAll(".wb-alert")].find((one) => one.closest(".wb-field") === field);
     if (wrong) {
@@ -61,7 +60,9 @@ const followed = (root) => {
     const near = last.places.slice(1, 4).map(first).find(Boolean);
     const region = last.places.find((place) => /wb-(region|list|inbox|futures|plan)/.test(place.className));
     const places = [...root.querySelectorAll('[data-key="answer"], .wb-question')].filter(usable).reverse();
-    const next = near || band || (region && first(region)) || places[0] || first(root);
+    // what was done to the plan is seen in the plan
+    const planned = last.places.some((place) => place.matches(".wb-plan, .wb-step-form")) && root.querySelector('.wb-plan [role="option"][tabindex="0"]');
+    const next = near || (usable(planned || null) && planned) || band || (region && first(region)) || places[0] || first(root);
     lent = band ? null : next;
     if (next) next.focus({ preventScroll: true });
   };
