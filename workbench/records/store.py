@@ -251,7 +251,7 @@ class RunStore(Tables):
         return [row["run_id"] for row in self.rows(sql, (*equals.values(), limit))]
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
-        """Return what a list shows of runs, without what they found, newest first; of ended ones the figures too."""
+        """Return what a list shows of runs, without what they found, newest first; with the figures that are kept."""
         rows = self.rows(_LINES, [json.dumps(list(run_ids))])
         lists = ("tags", "origins")
         return [
@@ -260,16 +260,16 @@ class RunStore(Tables):
         ]
 
     def figures(self, run_id: str) -> Json:
-        """Return the figures that are kept of a run; empty until it has ended."""
+        """Return the figures that are kept of a run; empty where there are none."""
         [row] = self.rows(
             "SELECT ifnull(figures, '{}') AS figures FROM runs WHERE run_id = ?", (run_id,)
         )
         return json.loads(row["figures"])
 
-    def save_figures(self, run_id: str, figures: Data) -> None:
-        """Keep the figures of a run that has ended, unless it was resumed meanwhile."""
-        sql = "UPDATE runs SET figures = ? WHERE run_id = ? AND owner IS NULL"
-        self.write(sql, (_json(figures), run_id))
+    def save_figures(self, row: RunRow, figures: Data) -> None:
+        """Keep figures that were read after a row of a run that has ended, unless it was resumed meanwhile."""
+        sql = "UPDATE runs SET figures = ? WHERE run_id = ? AND owner IS NULL AND ? IS NULL AND ended_at = ?"
+        self.write(sql, (_json(figures), row["run_id"], row["owner"], row["ended_at"]))
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""

@@ -66,17 +66,18 @@ class WorkspaceRuns:
         The ``calls`` of tools were made, the ``saved_calls`` reused; ``saved_seconds`` are those of these,
         ``cited`` passages of the answer. ``needs_met`` of its ``needs`` are met, surely or likely, and
         ``needs_unjudged`` nothing judged. The score is the share of the answer's statements that their sources support.
+        Once a run has ended, they are kept when first asked for.
         """
         run = self._workspace.run(run_id)
         if figures := run._store.figures(run.run_id):
             return figures
-        run = run._read_once()
+        store, run = run._store, run._read_once()
         calls = run.calls()
         total = calls.total()
         backed = {"citations": run.citations, "support": run.state.get("support")}
         counted = count({"records": run.records, "log": run.log, **backed})
         states = need_states(ledger({"reflections": run.reflections, "decisions": run.decisions}))
-        return {
+        figures = {
             "seconds": counted["total_s"],
             "saved_seconds": counted["saved_s"],
             "calls": counted["calls"],
@@ -90,6 +91,8 @@ class WorkspaceRuns:
             "needs_unjudged": states["unjudged"],
             "score": counted["citation_recall"],
         }
+        store.save_figures(run.row, figures)
+        return figures
 
     def annotate(
         self,

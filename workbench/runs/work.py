@@ -463,10 +463,10 @@ class Work:
             try:
                 live.publish({"status": "start"})
                 await drive()
-            finally:
-                heeding.cancel()
                 self._releasing = [task for task in self._releasing if not task.done()]
                 self._releasing.append(asyncio.ensure_future(self._release(driver, live.run_id)))
+            finally:
+                heeding.cancel()
                 self._observe(driver, live.run_id)
                 live.finished.set()
 
@@ -483,15 +483,9 @@ class Work:
                 self.loop.submit(stores.forget([run_id]))
 
     async def _release(self, driver: Driver, run_id: str) -> None:
-        """Keep the figures of a run that has ended; delete the checkpoints of one that is done.
-
-        Its result, records and decisions say the same.
-        """
+        """Delete the checkpoints of a run that is done: its result, records and decisions say the same."""
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
             row = driver.runs.get(run_id)
-            if row["status"] in ENDED:
-                figures = await asyncio.to_thread(self.workspace.runs.costs, run_id)
-                driver.runs.save_figures(run_id, figures)
             # the next run of a thread continues where that of a recorded graph stands
             if driver is self.durable and row["status"] == "done" and not row["graph"]:
                 await driver.saver.delete_threads([run_id])
