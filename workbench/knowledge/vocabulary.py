@@ -31,7 +31,7 @@ from workbench.extensions import paths
 from workbench.plans import Frozen
 from workbench.records.writing import write_file
 from workbench.state import Data, Json, as_list, without_empty
-from workbench.text import CJK, fold
+from workbench.text import CJK, SIZES, fold
 
 FILE = "vocabulary.toml"
 LANGUAGES = ("en", "zh")
@@ -172,7 +172,9 @@ class Vocabulary(Frozen):
     def values_called(self, name: str, values: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         """Words for those of these values that have other words than themselves."""
         own = self.values.get(name, {})
-        nations = _COUNTRIES if self._of_country(name) else {}
+        values = list(values)
+        countries = sum(bool(country(value)) for value in values)
+        nations = _COUNTRIES if self._of_country(name) or 2 * countries > len(values) else {}
         common = {} if own else _common("value")
         found_words = {
             v: own.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values
@@ -247,6 +249,7 @@ def unit_in(name: str) -> tuple[str, str]:
     patterns = (
         r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]",
         rf"(.+)_((?:{_SCALES})?(?:{_CURRENCIES})(?:_per_\w+)?|{_UNITS}|bn?|billions?|millions?)",
+        rf"(.+?)[_ ]in[_ ]({'|'.join(SIZES)}|lbs)",
         r"([\u4e00-\u9fff]+)\s*([a-zA-Z%℃]{1,4})",
     )
     match = next(filter(None, (re.fullmatch(pattern, name) for pattern in patterns)), None)

@@ -507,13 +507,18 @@ class FieldsWriter:
         equal = {c["field"] for c in question["conditions"] if c["op"] == "eq"}
         names = [*question["fields"], *([question["sort"]["field"]] if question["sort"] else [])]
         names += [c["field"] for c in question["conditions"] if c["op"] not in ("eq", "exists")]
-        names += [n for n in self.typed if all(0 < len(d.values(n)) < 4 for d in among)]
+        # a bare number says little without the name of its field
+        plain = [n for n in self.typed if self.schema[n]["type"] != "number"]
+        names += [n for n in plain if all(0 < len(d.values(n)) < 4 for d in among)]
         wanted = [
             n
             for n in dict.fromkeys(names)
             if n in self.schema
             and n not in equal
-            and not {*map(fold, document.values(n))} <= {*YES, *NO, fold(document.title)}
+            and not all(
+                fold(value) in (*YES, *NO) or value in document.title
+                for value in document.values(n)
+            )
         ]
         wanted = wanted[: max(2, len(question["fields"]))]
         facts = [self.joined(self.value_texts(document, name)[:3]) for name in wanted]

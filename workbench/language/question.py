@@ -75,6 +75,10 @@ class Span(NamedTuple):
     value: str = ""
 
 
+def _is_inside(name: NameRead, span: Span) -> bool:
+    return span.start <= name["start"] and name["end"] <= span.end
+
+
 def _only(fields: Sequence[Field]) -> Field | None:
     """Return the one field, if there is exactly one."""
     return fields[0] if len(fields) == 1 else None
@@ -283,15 +287,16 @@ class _Reader:
             if len(word) > 1 and not word.isdigit() and fold_word(value) not in (*YES, *NO)
         ]
         values = self._calls(words, self.folded, [])
-        called = {fold(word) for field in self.fields for word in field_words(field)}
+        words = [(word, field, "") for field in self.fields for word in field_words(field)]
+        called = self._calls(words, self.folded, [])
         linked = [
             n
             for n in names_in(text, self.bases)
             if n["doc_id"]
             or not (
-                (not n["entity_id"] and fold(n["surface"]) in called)
+                (not n["entity_id"] and any(_is_inside(n, span) for span in called))
                 or fold(n["surface"]) in nouns
-                or any(v.start <= n["start"] and n["end"] <= v.end for v in values)
+                or any(_is_inside(n, value) for value in values)
             )
         ]
         return [*linked, *self._numbered(nouns, linked)], values

@@ -97,11 +97,12 @@ def value_texts(value: Any) -> list[str]:
 
 
 def field_words(field: Field) -> list[str]:
-    """Return every word by which a field is called, in both languages: a launch date is called launch too."""
+    """Return the words that call a field, in both languages: a launch date is a launch, miles per gallon mpg."""
     words = [word for words in field["called"].values() for word in words]
     dated = re.compile("(.{2,})(?:日期|时间| date| time)")
     dates = [dated.fullmatch(word) for word in words if field["type"] == "date"]
-    return words + [match[1] for match in dates if match]
+    initials = ["".join(re.findall(r"\b[a-z]", fold(w))) for w in words if " per " in fold(w)]
+    return words + [match[1] for match in dates if match] + initials
 
 
 def own_words(fields: Sequence[Field], nouns: Iterable[str]) -> dict[str, Field]:
@@ -226,6 +227,8 @@ def value_in_words(value: Any, field: Field, language: str) -> str:
     called = field["values_called"].get(text, {}).get(language)
     if called and bool(CJK.search(text)) != (language == "zh"):
         return str(called[0])
+    if field["type"] == "date" and len(str(field["high"])) == len("1970"):
+        return text.removesuffix("-01-01")
     if field["type"] != "number" or not re.fullmatch(r"-?\d+(\.\d+)?", text):
         return text
     digits, point, part = text.partition(".")

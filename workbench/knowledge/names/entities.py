@@ -27,10 +27,16 @@ from workbench.knowledge.names.surfaces import (
     surnames,
     writings,
 )
-from workbench.knowledge.reading.corpus import Document
+from workbench.knowledge.reading.corpus import Document, made_title
 from workbench.knowledge.reading.files import LOOKS, STRUCTURE
 from workbench.knowledge.reading.tables import NODE
-from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary, says_names, short_texts
+from workbench.knowledge.vocabulary import (
+    FieldMeaning,
+    Vocabulary,
+    says_names,
+    short_texts,
+    unit_in,
+)
 from workbench.plans import canonical_json
 from workbench.ports import Entity
 from workbench.state import Data, as_list
@@ -66,7 +72,8 @@ def values(name: str, value: Any) -> list[str]:
     texts = [
         str(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in as_list(value)
     ]
-    return list(dict.fromkeys(short_texts(texts, LONGEST_NAME)))
+    names = short_texts(texts, LONGEST_NAME)
+    return [name for name in dict.fromkeys(names) if not name.endswith("。")]
 
 
 def read_year(fields: Data) -> int | None:
@@ -137,8 +144,8 @@ class GraphBuilder:
         for key in {key for name in [source.title, *source.aliases] for key in writings(name)}:
             self._titles[key].add(doc)
         begins = sentences(source.passages[0][1]) if source.passages else ()
-        lead = self.leads[source.doc_id] = next(iter(begins), "")
-        if lead[:LONGEST_NAME] == source.title:  # made of its text
+        self.leads[source.doc_id] = next(iter(begins), "")
+        if source.passages and made_title(source.passages[0][1]) == source.title:
             self._untitled.add(doc)
         self._write("mentions", ((doc, chunk_id) for chunk_id, _ in source.passages))
         if year := read_year(source.fields):
@@ -206,10 +213,14 @@ class GraphBuilder:
     def _add_names(self, source: Source) -> None:
         """Add the names in the texts. Titles and surnames are left to the linker, which resolves them."""
         doc = source.entity_id
+        # the text of a record without one is its fields, and what they are called is not a name
+        called = {surface_key(unit_in(name)[0]) for name in source.fields}
         for chunk_id, text in source.passages:
             for surface, sentence in names_in(text):
                 key = surface_key(surface)
-                if key and key not in self._titles and key not in self._surnames:
+                if key and not any(
+                    key in known for known in (called, self._titles, self._surnames)
+                ):
                     entity_id = self._by_key.setdefault(key, f"name:{key}")
                     self._enter(entity_id, surface, "Name")
                     self._mention(doc, entity_id, sentence, chunk_id)

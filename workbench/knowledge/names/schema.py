@@ -97,6 +97,10 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
         kind = "name"
     frequent = index.rows(_FREQUENT, (name, MOST_VALUES)) if kind == "category" else []
     values = [row[0] for row in frequent]
+    if kind == "date" and not index.rows(
+        _DAYS, (name,)
+    ):  # the first of January stands for a year
+        first, last = first[:4], last[:4]
     bounds = {"number": (low, high), "date": (first, last)}.get(kind, (None, None))
     unit = words.unit or (unit_in(name)[1] or "".join(units) if kind == "number" else "")
     return Field(
@@ -259,6 +263,7 @@ _FIELDS = (
     "SELECT field, count(DISTINCT doc_id), count(*), count(DISTINCT key), count(number), count(day), "
     f"sum({_PROSE}), min(number), max(number), min(day), max(day) FROM facts GROUP BY field"
 )
+_DAYS = "SELECT 1 FROM facts WHERE field = ? AND day NOT LIKE '____-01-01' LIMIT 1"
 _FREQUENT = (
     "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY count(*) DESC, 1 LIMIT ?"
 )

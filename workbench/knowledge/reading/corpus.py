@@ -47,8 +47,8 @@ from workbench.state import Data, Json, as_list
 from workbench.text import CJK, clean, fold, iso, sentences
 
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
-_SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
-"""Other keys for a title and an id; as fields they keep their names."""
+_SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "id")}
+"""Other keys for a title and an id, in any case; as fields they keep their names."""
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
 _READ_BY_NAME = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}
@@ -61,7 +61,7 @@ _ILLEGIBLE: dict[int, str | None] = dict.fromkeys(
     [*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF]
 )
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
-_PROSE = re.compile(r"\S \S+ .*[.!?]$|[。！？]", re.DOTALL)
+_PROSE = re.compile(r"(?:\S+ ){3}.*[.!?]$|[。！？]", re.DOTALL)
 """A value that is written in sentences."""
 
 
@@ -198,12 +198,13 @@ def _own_ids(document: Document, path: Path) -> Iterator[str]:
 
 
 def made_title(text: str) -> str:
-    """Return the title of a document that has none: its beginning, to be shown. It counts for nothing in a search.
+    r"""Return the title of a document that has none: its beginning, to be shown. It counts for nothing in a search.
 
-    >>> made_title("Hello there. More.")
-    'Hello there.'
+    >>> made_title("Hello there. More."), made_title("- species: Gentoo\n- island: Biscoe\n- sex: female\n- age: 3")
+    ('Hello there.', 'Gentoo, Biscoe, female')
     """
-    return sentences(re.sub("^(?:-|#+) ", "", text))[0][:80]
+    values = re.findall(r"(?m)^- [^:\n]{1,80}: (.+)", text)[:3]
+    return (", ".join(values) or sentences(re.sub("^(?:-|#+) ", "", text))[0])[:80]
 
 
 def chunks(text: str, limit: int, title: str = "") -> list[str]:
@@ -401,9 +402,10 @@ def _naming_keys(records: Iterable[Json]) -> list[str]:
     keys = list[str]()
     apart = {n: set[int]() for n in (1, 2, 3)}
     for record in records:
-        if any(record.get(name) for name in ("title", *_SYNONYMS["title"])):
+        if any(value and _is_title(name) for name, value in record.items()):
             return []
-        keys = keys or [name for name in record if name not in _RESERVED][:3]
+        texts = [name for name, value in record.items() if isinstance(value, str | int)]
+        keys = keys or [name for name in texts if name.lower() not in _RESERVED][:3]
         names = [record.get(key) for key in keys]
         short = [isinstance(name, str | int) and len(str(name)) <= longest for name in names]
         for n, seen in [*apart.items()]:
@@ -415,6 +417,10 @@ def _naming_keys(records: Iterable[Json]) -> list[str]:
         if not apart:
             return []
     return keys[: min(apart)]
+
+
+def _is_title(name: str) -> bool:
+    return name.lower() in ("title", *_SYNONYMS["title"])
 
 
 def _triples(path: Path) -> Read:
@@ -444,7 +450,7 @@ def _json_file(path: Path, doc_id: str) -> Read:
     """Read a list of objects, or an object around one list of them, as records; another object is one document."""
     content = _json(read_text(path))
     single = isinstance(content, Mapping)
-    if single and not any(key in content for key in TEXT_KEYS):
+    if single and not any(_text(content.get(key)) for key in TEXT_KEYS):
         lists = [
             v
             for v in content.values()
@@ -463,8 +469,20 @@ def _json_file(path: Path, doc_id: str) -> Read:
             single = False
     if single:
         content = [{"id": doc_id, "title": path.stem, **content}]
-    for number, document in _documents(lambda: enumerate(as_list(content), 1), path):
+    records = list(chain.from_iterable(map(_parts, as_list(content))))
+    for number, document in _documents(lambda: enumerate(records, 1), path):
         yield number, f"record {number}: {document}" if isinstance(document, str) else document
+
+
+def _parts(record: Any) -> Iterator[Any]:
+    """Yield the records that are the text of a record, each with its other keys; else the record."""
+    content = [record.get(key) for key in TEXT_KEYS] if isinstance(record, Mapping) else []
+    lists = [v for v in content if v and isinstance(v, list) and isinstance(v[0], Mapping)]
+    frame = {k: v for k, v in record.items() if k != "id" and v not in lists} if lists else {}
+    for part in lists[0] if len(lists) == 1 else ():
+        yield {**frame, **part} if isinstance(part, Mapping) else part
+    if len(lists) != 1:
+        yield record
 
 
 def _json(text: str) -> Any:
@@ -619,33 +637,31 @@ def _document(record: Any, path: Path) -> Document:
     longest_id = 500
     if not isinstance(record, dict):
         raise Unreadable(f"a JSON object is needed, not {type(record).__name__}")
-    record = _cleaned(record)
+    record = {
+        name.lower() if name.lower() in _READ_BY_NAME - {"id"} else name: value
+        for name, value in _cleaned(record).items()
+    }
     lengths = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
     for name, longest in lengths.items():
         if len(str(record.get(name) or "")) > longest:
             raise Unreadable(f"{name} has more than {longest:,} characters: shorten it")
     for key, synonyms in _SYNONYMS.items():
-        synonym = next((name for name in synonyms if record.get(name)), "")
-        if record.get(key) in (None, "") and synonym:
-            record[key] = record[synonym]
+        values = [value for name, value in record.items() if value and name.lower() in synonyms]
+        if record.get(key) in (None, "") and values:
+            record[key] = values[0]
+    key = next((key for key in TEXT_KEYS if _text(record.get(key))), "")
+    text = _text(record.pop(key, None))
     fields = {
         name: value
         for name, value in record.items()
-        if name not in _RESERVED and value not in (None, "", [])
+        if name not in _RESERVED - {*TEXT_KEYS} and value not in (None, "", [])
     }
-    text = next(
-        (
-            record[key]
-            for key in TEXT_KEYS
-            if isinstance(record.get(key), str) and record[key].strip()
-        ),
-        "",
-    )
     title = str(record.get("title") or "").strip()
     licences = {name: record[name] for name in ("licence", "license") if record.get(name)}
     if not text:  # what a row of a table describes has a licence of its own
         fields |= licences
-    text = text or card(title, fields) or title
+    lines, sections = _card(title, fields)
+    text = "\n\n".join(filter(None, [text or lines, *sections])) or title
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
     title = title or made_title(text)
@@ -672,13 +688,13 @@ def _document(record: Any, path: Path) -> Document:
     )
 
 
-def card(title: str, fields: Data) -> str:
-    r"""Return the text of a record that has none: a line for each field, then what is written in sentences.
+def _card(title: str, fields: Data) -> tuple[str, list[str]]:
+    r"""Return the text of a record that has none: a line for each field; and the sections of those with sentences.
 
-    >>> card("Mara", {"name": "Mara", "topics": ["tea", "bees"], "home": {"city": "Oslo"}})
-    '- topics: tea, bees\n- home city: Oslo'
-    >>> card("Kruger", {"size": 19485, "notes": "Home to lions. Malaria is rare."})
-    '- size: 19485\n\n# notes\n\nHome to lions. Malaria is rare.'
+    >>> _card("Mara", {"name": "Mara", "topics": ["tea", "bees"], "home": {"city": "Oslo"}})
+    ('- topics: tea, bees\n- home city: Oslo', [])
+    >>> _card("Kruger", {"size": 19485, "notes": ["Home to many lions.", "It is dry."]})
+    ('- size: 19485', ['# notes\n\nHome to many lions.\nIt is dry.'])
     """
     lines = []
     sections = []
@@ -687,7 +703,13 @@ def card(title: str, fields: Data) -> str:
             sections.append(f"# {name}\n\n{value}")
         elif value != title:
             lines.append(f"- {name}: {value}")
-    return "\n\n".join(filter(None, ["\n".join(lines), *sections]))
+    return "\n".join(lines), sections
+
+
+def _text(value: Any) -> str:
+    """Return a text, or one of its lines; "" for what is neither."""
+    lines = value if isinstance(value, list) else [value]
+    return "\n".join(lines).strip() if all(isinstance(line, str) for line in lines) else ""
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -702,7 +724,8 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
             elif first[1]:
                 yield f"{name} {first[0]}".strip(), first[1]
     elif value not in (None, "", []):
-        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        lines = [str(line) for line in value] if isinstance(value, list) else [str(value)]
+        yield name, ("\n" if any(map(_PROSE.search, lines)) else ", ").join(lines)
 
 
 def legible(text: str) -> str:

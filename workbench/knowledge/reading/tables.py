@@ -229,8 +229,9 @@ def _record(
         name = column.name
         if not name or not cell:
             continue
-        value = cell if name in untyped else column.read(cell)
-        if isinstance(value, str) and name not in untyped:
+        is_text = name.lower() in untyped
+        value = cell if is_text else column.read(cell)
+        if isinstance(value, str) and not is_text:
             value = _people(cell, other_names) if _PEOPLE.fullmatch(name) else typed(value)
         if value is not None:
             record[name] = value
