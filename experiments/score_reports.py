@@ -35,8 +35,14 @@ from experiments.blind import BLIND, SETS, rows
 from workbench import Workbench
 from workbench.errors import WorkbenchError
 from workbench.graphs.generate import source_text
-from workbench.language.citing import marked_sentences
-from workbench.language.support import check_sentence, checked, denies, lost_words, statements
+from workbench.language.citing import (
+    check_sentence,
+    checked,
+    denies,
+    lost_words,
+    marked_sentences,
+    statements,
+)
 from workbench.parts.evaluate.measures import mean_interval, share_interval
 from workbench.ports import KnowledgeBase
 from workbench.state import RetrievalResult

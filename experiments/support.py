@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.language import support
+from workbench.language import citing
 from workbench.text import CJK, detect_language, fold, sentences, terms
 
 SETS = (("cmrc", ""), ("drcd", ""), ("xquad", "en"), ("xquad", "zh"), ("hotpot", ""))
@@ -63,7 +63,7 @@ def main() -> None:
 def observed(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
     """The claims with the checker's verdict on each."""
     for row in claims(folder, lang, most):
-        verdict, missing = support.compare(row["claim"], row["source"])
+        verdict, missing = citing.compare(row["claim"], row["source"])
         yield {**row, "verdict": verdict, "missing": len(missing)}
 
 
@@ -167,7 +167,7 @@ def shortened(of: Sequence[str], front: bool) -> str:
 
 def denied(said: str) -> str:
     """The contrary of a sentence, where it can be said by one word; "" elsewhere."""
-    if support.denies(said):
+    if citing.denies(said):
         return ""
     if CJK.search(said):
         return (

@@ -20,8 +20,7 @@ from workbench.runs.run import Run
 from workbench.runs.stored import found_pieces
 from workbench.session import Workbench
 from workbench.views.comparison import LETTERS
-from workbench.views.labels import Labels, labels_for, milliseconds
-from workbench.views.labels.sentences import duration_text, phase_name, savings_text
+from workbench.views.labels import Labels, duration_text, labels_for, milliseconds, phase_name, savings_text
 from workbench.views.outline import run_html
 from workbench.views.run import evidence, head
 

@@ -10,8 +10,7 @@ from workbench import Workbench
 from workbench.errors import InvalidAnswer
 from workbench.plans import Plan, PlanStep
 from workbench.views import review
-from workbench.views.labels import Labels
-from workbench.views.labels.sentences import needs_sentence
+from workbench.views.labels import Labels, needs_sentence
 from workbench.views.run import answer
 
 ASKED = "Where did the builder of Salt Mill die?"

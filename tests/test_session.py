@@ -15,7 +15,7 @@ from tests.test_models import TEXTS
 from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkbenchError
 from workbench.events import for_client
 from workbench.graphs.generate import messages
-from workbench.language.support import checked
+from workbench.language.citing import checked
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.runs.stored import debug_events
 from workbench.session import Workbench

@@ -14,7 +14,14 @@ from workbench.errors import InvalidAnswer, NotPaused
 from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.text import visible, visible_json
-from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
+from workbench.views.labels import (
+    SIGNS,
+    Labels,
+    duration_text,
+    labels_for,
+    milliseconds,
+    reading_text,
+)
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -214,7 +221,6 @@ def _at_pause(request: Data) -> tuple[str, ...]:
 
 def finish(page: Page, document: Document, parts: tuple[str, ...], streamed: str = "") -> int:
     """Say the last word of a command on a run: its answer or its pause, how to go on; return the exit code."""
-    from workbench.views.labels.sentences import duration_text, reading_text
     from workbench.views.outline import outline
 
     status = document["status"]

@@ -14,7 +14,7 @@ from workbench.cli.follow import ANSWER, finish, follow
 from workbench.cli.page import FAILED, JsonFile, Page, Pair, paged, parse_points
 from workbench.errors import Divergence
 from workbench.state import Json, without_none
-from workbench.views.labels import labels_for
+from workbench.views.labels import labels_for, savings_text
 
 _file = click.argument("path", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
 
@@ -88,8 +88,6 @@ def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> i
     What the change does not touch comes from its tape, and the run itself stays unchanged. `workbench compare RUN_ID
     NEW_ID` then shows what the edit changed.
     """
-    from workbench.views.labels.sentences import savings_text
-
     changed = without_none(edits)
     if "result" in changed:
         changed["result"] = _json_or_text(read_argument(changed["result"]))

@@ -11,7 +11,7 @@ from workbench.cli.follow import show_ways_on
 from workbench.cli.page import Page, paged
 from workbench.state import Data, without_empty
 from workbench.text import visible
-from workbench.views.labels import Labels, labels_for
+from workbench.views.labels import Labels, labels_for, reading_text
 
 if TYPE_CHECKING:
     from workbench.runs.calls import Calls
@@ -97,8 +97,6 @@ def runs(
 
 def _row(run: Data, listed: RunLines) -> tuple[str, ...]:
     """Return what was asked, under it how it was read, where that differs, and who works on it."""
-    from workbench.views.labels.sentences import reading_text
-
     begun = datetime.fromisoformat(run["created_at"]).astimezone()
     labels = labels_for(run["message"])
     origin = labels("forked_from", run=run["origin"]) if run["origin"] else ""

@@ -30,8 +30,7 @@ from workbench.state import Citation, Decision, ExecutionRecord, Json
 from workbench.text import fold, unmarked
 from workbench.views.blocks import Block
 from workbench.views.comparison import LETTERS, beside
-from workbench.views.labels import labels_for
-from workbench.views.labels.sentences import need_states
+from workbench.views.labels import labels_for, need_states
 from workbench.views.plan import query_text, quoted, step_titles, words_asked
 from workbench.views.render import Shown
 

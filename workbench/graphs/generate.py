@@ -27,10 +27,17 @@ from workbench.graphs.route import only_noted
 from workbench.graphs.slots import NONE, counts_by_step, evidence_text, numbered, totals_by_step
 from workbench.knowledge.dated import PartialBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
-from workbench.language.citing import cite, cited, marked_sentences
+from workbench.language.citing import (
+    ADDRESS,
+    Support,
+    checked,
+    cite,
+    cited,
+    is_refusal,
+    marked_sentences,
+)
 from workbench.language.dates_and_numbers import read_numbers
 from workbench.language.quoting import parts as quotations
-from workbench.language.support import ADDRESS, Support, checked, is_refusal
 from workbench.language.words import field_words, value_texts
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
 from workbench.models.thinking import Thinking

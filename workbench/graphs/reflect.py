@@ -72,8 +72,7 @@ from workbench.state import (
 )
 from workbench.text import detect_language, fold, to_json
 from workbench.tools.registry import check, condition_faults
-from workbench.views.labels import Labels
-from workbench.views.labels.sentences import needs_sentence
+from workbench.views.labels import Labels, needs_sentence
 
 SIMPLER = {
     "global_search": ("local_search", "naive_search"),

@@ -3,5 +3,5 @@
 ``question.py`` makes one ``Question`` per run; ``names.py`` and ``dates_and_numbers.py`` read what it names, and
 ``words.py`` its closed classes of words. ``followup.py`` joins a message with the conversation that it leans on.
 ``answer.py`` judges the evidence, and asks back or answers from it: by typed fields (``fields.py``) or by quotation
-(``quoting.py``), with marks (``citing.py``). ``support.py`` holds a statement against what it cites.
+(``quoting.py``), with marks (``citing.py``, where a statement is held against what it cites).
 """

@@ -13,7 +13,7 @@ from workbench.runs.fork import forecast, fork_changes
 from workbench.runs.run import Run
 from workbench.state import Data, Json, without_none
 from workbench.text import clean, to_json
-from workbench.views.labels.sentences import need_states
+from workbench.views.labels import need_states
 
 if TYPE_CHECKING:
     import pandas

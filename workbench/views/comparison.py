@@ -20,8 +20,7 @@ from workbench.views.blocks import (
     columns,
 )
 from workbench.views.edits import decision_texts, field_changes, field_title, fork_name
-from workbench.views.labels import Labels, milliseconds, percent
-from workbench.views.labels.sentences import phase_name, reviewer_name
+from workbench.views.labels import Labels, milliseconds, percent, phase_name, reviewer_name
 from workbench.views.markup import draw
 
 LETTERS = "ABCD"

@@ -7,8 +7,7 @@ from typing import Any
 
 from workbench.plans import Plan
 from workbench.state import Data
-from workbench.views.labels import Labels
-from workbench.views.labels.sentences import field_label
+from workbench.views.labels import Labels, field_label
 from workbench.views.markup import cut, draw, step_name
 from workbench.views.plan import item_text, titled_diff
 

@@ -15,7 +15,19 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from workbench.text import visible
-from workbench.views.labels import SIGNS, Labels, milliseconds, percent, score_text, seconds_text
+from workbench.views.labels import (
+    SIGNS,
+    Labels,
+    decision_name,
+    duration_text,
+    milliseconds,
+    percent,
+    phase_name,
+    reading_text,
+    reason_text,
+    score_text,
+    seconds_text,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -42,14 +54,6 @@ def draw(name: str, /, *labels: Labels, **values: Any) -> Markup:
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    from workbench.views.labels.sentences import (
-        decision_name,
-        duration_text,
-        phase_name,
-        reading_text,
-        reason_text,
-    )
 
     def source(name: str) -> str:
         lines = (TEMPLATES / f"{name}.html").read_text("utf-8").splitlines()

@@ -19,14 +19,17 @@ from workbench.views.blocks import (
     one_line,
 )
 from workbench.views.edits import edit_texts
-from workbench.views.labels import Labels, labels_for, milliseconds, score_text
-from workbench.views.labels.sentences import (
+from workbench.views.labels import (
+    Labels,
     as_of_text,
     duration_text,
+    labels_for,
+    milliseconds,
     reading_text,
     reason_text,
     reviewer_name,
     savings_text,
+    score_text,
 )
 from workbench.views.markup import cut, draw, step_name
 from workbench.views.render import page_html

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import Data, ExecutionRecord, Json
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet, short
-from workbench.views.labels import SIGNS, Labels, labels_for, seconds_text
-from workbench.views.labels.sentences import reason_text
+from workbench.views.labels import SIGNS, Labels, labels_for, reason_text, seconds_text
 from workbench.views.markup import Picture, draw, family
 from workbench.views.plan import PlanView, step_titles
 

@@ -12,8 +12,7 @@ from workbench.plans import format_condition
 from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
-from workbench.views.labels import SIGNS, Labels
-from workbench.views.labels.sentences import need_state, needs_sentence
+from workbench.views.labels import SIGNS, Labels, need_state, needs_sentence
 from workbench.views.markup import Picture, cut, draw, el
 from workbench.views.plan import document_titles, needs_in_words, query_text
 from workbench.views.render import page_html

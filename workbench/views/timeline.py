@@ -14,8 +14,7 @@ from markupsafe import Markup
 from workbench.records.timeline import GAPS, Bar, bars, busy_ms, span_ms, work_ticks
 from workbench.state import Data, Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, Legend, sheet
-from workbench.views.labels import Labels, milliseconds, percent
-from workbench.views.labels.sentences import phase_name
+from workbench.views.labels import Labels, milliseconds, percent, phase_name
 from workbench.views.markup import Picture, draw, step_name
 from workbench.views.plan import document_titles, query_text
 

@@ -8,8 +8,7 @@ import ipywidgets
 
 from workbench.records import proposals
 from workbench.state import Data, Json
-from workbench.views.labels import Labels
-from workbench.views.labels.sentences import field_label, need_state
+from workbench.views.labels import Labels, field_label, need_state
 from workbench.views.markup import cut, draw, el, step_name
 from workbench.views.plan import document_titles, needs_in_words
 from workbench.views.review import need_verdict

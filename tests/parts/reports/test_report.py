@@ -14,7 +14,7 @@ from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import passages, responder, role_of
 from tests.shelves import jsonl, workbench
 from workbench.errors import WorkbenchError
-from workbench.language.support import statements
+from workbench.language.citing import statements
 from workbench.models.chat import close_chat_model, open_chat_model
 from workbench.parts.reports import kinds
 from workbench.parts.reports.kinds import ReportType, register_report_type

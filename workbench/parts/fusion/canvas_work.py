@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from workbench.errors import WorkbenchError, shown
 from workbench.graphs.generate import verdicts_by_model
-from workbench.language import support
+from workbench.language import citing
 from workbench.parts.fusion.canvas import CanvasError, is_name, title_and_text
 from workbench.ports import KnowledgeBase, KnowledgeBases, Passage
 from workbench.state import Data
@@ -133,7 +133,7 @@ class Desk:
 
     def statements(self, node_id: str) -> list[str]:
         """Return the sentences of a node that state something."""
-        return support.statements(self.text(node_id))
+        return citing.statements(self.text(node_id))
 
     def sources(self, query: str, exclude: str) -> list[tuple[Passage, str]]:
         """Return the best passages and their texts: no group, link, question or answer, nor the node itself."""
@@ -165,14 +165,14 @@ class Desk:
         if "checker" not in context.models or not claims:
             return [""] * len(claims)
         evidence = list[Any]()
-        statements = list[support.Support]()
+        statements = list[citing.Support]()
         for claim, texts in claims:
             cited = list(range(len(evidence) + 1, len(evidence) + len(texts) + 1))
             evidence += [
                 {"evidence": text, "score": 1.0, "metadata": {"title": title}}
                 for title, text in texts
             ]
-            statements.append(support.Support(claim, "unjudged", cited, [], ""))
+            statements.append(citing.Support(claim, "unjudged", cited, [], ""))
         judged, self.faults = self.canvas.workspace.call(
             verdicts_by_model(context, statements, evidence, claims[0][0])
         )
@@ -183,11 +183,11 @@ class Desk:
         claim = point.sentence
         title, text = point.texts[0]
         closest = max(
-            sentences(text), key=lambda line: support.by_words(claim, [f"{title} {line}"])
+            sentences(text), key=lambda line: citing.by_words(claim, [f"{title} {line}"])
         )
         source = f"{title}\n{closest}"
-        missing = support.lost_words(claim, source)
-        [share] = support.by_words(claim, [source])
+        missing = citing.lost_words(claim, source)
+        [share] = citing.by_words(claim, [source])
         labels = self.labels
         parts = [
             f"{point.lead}{labels('colon')}{cut(closest, 160)}",
@@ -292,7 +292,7 @@ def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str
         points = [
             (sentence, desk.node_for(passage), passage["title"])
             for passage, text in desk.sources(query, target)
-            for sentence in support.statements(text)[:2]
+            for sentence in citing.statements(text)[:2]
         ]
     return list(dict.fromkeys(points))[:8]
 

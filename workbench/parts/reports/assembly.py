@@ -32,7 +32,6 @@ from workbench.language import citing
 from workbench.language.answer import group_by_document
 from workbench.language.fields import MOST_VALUES, Document, FieldsWriter, table
 from workbench.language.question import read
-from workbench.language.support import by_words
 from workbench.language.words import fields_by_name, shown
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.kinds import report_type
@@ -280,7 +279,7 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
     def says(word: str) -> bool:
         return (
             max(
-                *by_words(word, [text]),
+                *citing.by_words(word, [text]),
                 *(shares_said(word, [text], base)[0] for base in bases),
                 0.0,
             )
