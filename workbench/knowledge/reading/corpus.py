@@ -44,7 +44,7 @@ from workbench.knowledge.reading.files import (
 )
 from workbench.plans import canonical_json
 from workbench.state import Data, Json, as_list
-from workbench.text import CJK, clean, fold, iso, sentences
+from workbench.text import CJK, amount, clean, fold, iso, sentences
 
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
 _SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "id")}
@@ -200,11 +200,12 @@ def _own_ids(document: Document, path: Path) -> Iterator[str]:
 def made_title(text: str) -> str:
     r"""Return the title of a document that has none: its beginning, to be shown. It counts for nothing in a search.
 
-    >>> made_title("Hello there. More."), made_title("- species: Gentoo\n- island: Biscoe\n- sex: female\n- age: 3")
-    ('Hello there.', 'Gentoo, Biscoe, female')
+    >>> made_title("Hello there. More."), made_title("- age: 3\n- species: Gentoo\n- sex: female")
+    ('Hello there.', 'Gentoo, female')
     """
-    values = re.findall(r"(?m)^- [^:\n]{1,80}: (.+)", text)[:3]
-    return (", ".join(values) or sentences(re.sub("^(?:-|#+) ", "", text))[0])[:80]
+    values = re.findall(r"(?m)^- [^:\n]{1,80}: (.+)", text)
+    words = [value for value in values if not amount(value)]  # numbers say little of what it is
+    return (", ".join((words or values)[:3]) or sentences(re.sub("^(?:-|#+) ", "", text))[0])[:80]
 
 
 def chunks(text: str, limit: int, title: str = "") -> list[str]:
