@@ -222,6 +222,19 @@ class MissingExtra(WorkbenchError, ImportError):
         )
 
 
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Say how a library is installed that cannot be imported in the block.
+
+    Raises:
+        MissingExtra: it cannot.
+    """
+    try:
+        yield
+    except ImportError:
+        raise MissingExtra(what, extra) from None
+
+
 def reason(error: BaseException | str) -> str:
     """Return what an error of a library says, in a line."""
     return " ".join(str(error).split())[:200] or type(error).__name__

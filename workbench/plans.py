@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -96,6 +96,10 @@ class Frozen(BaseModel):
     """Values that are checked once: an unknown one is refused, and none can be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    def copy_with(self, **fields: Any) -> Self:
+        """Return a copy with other values in these fields."""
+        return self.model_copy(update=fields)
 
 
 class PlanBudget(Frozen):

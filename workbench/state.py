@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired, get_args
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, get_args
 
 # Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
 from typing_extensions import TypedDict
@@ -336,6 +336,7 @@ class Reflection(TypedDict):
     signals: Json
 
 
+Value = TypeVar("Value")
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)``; ``total`` is 0 while it is not known."""
 Hits = list[tuple[str, float]]
@@ -347,6 +348,11 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def unique(values: Iterable[Value]) -> list[Value]:
+    """Return values in their order, each once."""
+    return list(dict.fromkeys(values))
+
+
 def without_none(values: Data) -> Json:
     """Return the values that are there."""
     return {name: value for name, value in values.items() if value is not None}
@@ -355,6 +361,16 @@ def without_none(values: Data) -> Json:
 def without_empty(values: Data) -> Json:
     """Return the values that say something: no empty text, no empty list, no 0."""
     return {name: value for name, value in values.items() if value}
+
+
+def pick(values: Data, *names: str) -> Json:
+    """Return the values of these names."""
+    return {name: values[name] for name in names}
+
+
+def drop(values: Data, *names: str) -> Json:
+    """Return the values of all other names."""
+    return {name: value for name, value in values.items() if name not in names}
 
 
 Action = Literal["approve", "edit", "reject", "respond"]

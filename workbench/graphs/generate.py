@@ -335,12 +335,9 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
         if thinking.prefilled:  # what came before the closing tag was no answer
             chunks = [visible(thinking.said)]
         own = context.prompts.for_language("writer", detect_language(state["message"]))
-        thought = {"thought": visible(thinking.thought)} if thinking.thought else {}
-        return {
-            "chunks": chunks,
-            **thought,
-            **accounted(context, "writer", own, usage[-1] if usage else None),
-        }
+        tokens = usage[-1] if usage else None
+        thought = visible(thinking.thought)
+        return {"chunks": chunks, **accounted(context, "writer", own, tokens, thought)}
 
     args = {"model": context.settings.role_model("writer"), "messages": prompt}
     effect = await context.tape.effect("model", "writer", args, write)

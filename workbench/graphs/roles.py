@@ -133,14 +133,13 @@ async def _reply(
             )
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
-        thought = {"thought": clean(thoughts)} if (thoughts := thinking_text(message)) else {}
         text = clean(reply_text(message))
+        thought = clean(thinking_text(message))
         return {
             "text": text,
             "wrong": read(text)[1],  # what becomes of a reply is shown from the tape
             "at": at,
-            **thought,
-            **accounted(context, role, prompt_template, token_usage(message)),
+            **accounted(context, role, prompt_template, token_usage(message), thought),
         }
 
     args = {
@@ -153,12 +152,13 @@ async def _reply(
 
 
 def accounted(
-    context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None
+    context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None, thought: str
 ) -> Json:
-    """Return the tape's record of a reply: tokens, price, version of the prompt, sampling."""
+    """Return the tape's record of a reply: tokens, price, version of the prompt, sampling, thoughts where there are."""
     model = context.models[role]
     money = price(context.prices, context.settings.role_model(role), usage)
     return {
+        **({"thought": thought} if thought else {}),
         "prompt": f"{prompt.name} {prompt.label}",
         "usage": usage,
         "money": money,

@@ -51,6 +51,7 @@ class RunTable(Panel):
         self._open_id = ""
         self._page = 0
         self._sort = ("created_at", True)
+        self._lines = list[Data]()
         self.marked = list[str]()
         # read again once a run has moved
         self._details = cache(lambda i, origin, *_: details(wb.run(i), origin))

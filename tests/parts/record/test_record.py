@@ -821,7 +821,8 @@ def test_a_graph_is_named_counted_and_played_with_each_answer(wb, tmp_path, monk
     (tmp_path / "langgraph.json").write_text('{"graphs": {"mill": "tests.parts.record.graphs:plain"}}')
     monkeypatch.chdir(tmp_path)
     run = finished(wb.record("mill"), KINDS["plain"])
-    assert [fork.state["approved"] for fork in run.what_if("review", [False, "later"])] == [False, "later"]
+    forks = [run.fork(answers={"review": answer}) for answer in (False, "later")]
+    assert [fork.state["approved"] for fork in forks] == [False, "later"]
     with pytest.raises(RunError, match=r"'tide' is not in langgraph.json. Known: mill"):
         wb.record("tide")
 

@@ -26,7 +26,7 @@ from workbench.graphs.route import decide, parse_worker_name
 from workbench.ports import Context, RunLog
 from workbench.records.store import RunStore, new_run_id
 from workbench.runs.asking import checked_points
-from workbench.state import Data, ExecutionRecord, Json, RetrievalState
+from workbench.state import Data, ExecutionRecord, Json, RetrievalState, pick
 from workbench.tools.langchain import as_document
 
 Call = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -62,8 +62,7 @@ class RetrieveAgent:
             thread_id: the session; it is written into the trace and changes nothing else.
         """
         state, log = self._call(self.walk(query, thread_id))
-        merged = state["merged"]
-        trace = {name: merged[name] for name in ("context", "retrieval_results", "reference")}
+        trace = pick(state["merged"], "context", "retrieval_results", "reference")
         return {**trace, "execution_log": [{**entry, "thread_id": thread_id} for entry in log]}
 
     async def walk(self, query: str, thread_id: str) -> tuple[Json, list[Json]]:

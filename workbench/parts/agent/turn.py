@@ -36,7 +36,7 @@ from workbench.models.thinking import split
 from workbench.plans import Frozen, Plan, PlanStep, call_key, calls, fresh_id, last_records
 from workbench.ports import Bases, Context, Tool
 from workbench.records.prompts import fenced
-from workbench.state import Data, Json, Reflection, RetrievalState, without_none
+from workbench.state import Data, Json, Reflection, RetrievalState, pick, without_none
 from workbench.text import clean, detect_language, to_json, without_secrets
 from workbench.tools.evidence import passage_id
 from workbench.tools.langchain import RESULTS, as_function, model_input, result_text
@@ -93,7 +93,7 @@ class Taken(NamedTuple):
 
     text: str
     steps: list[PlanStep]
-    faults: list[tuple[Json, str]]
+    faults: list[list[Any]]
     parts: Data = MappingProxyType({})
 
     def notes(self) -> Json:
@@ -101,7 +101,7 @@ class Taken(NamedTuple):
         ended = not self.steps and not self.faults
         notes = {
             "text": self.text,
-            "faults": [[call, why] for call, why in self.faults],
+            "faults": self.faults,
             "done": ended,
         }
         if self.parts:
@@ -117,10 +117,9 @@ async def first_turn(
         problem_statement=state["query"], execution_mode=context.settings.execution_mode
     )
     begun = last_records(state.get("records", []))
-    plan = plan.model_copy(
-        update={"steps": [step for step in plan.steps if step.step_id in begun]}
-    )
-    taken, refused = await _taken_by_all(state, context, bases, plan, "turn 1")
+    plan = plan.copy_with(steps=[step for step in plan.steps if step.step_id in begun])
+    now = Pass(state, context, plan, bases, [])
+    taken, refused = await _taken_by_all(now, "turn 1")
     if not taken or not taken.steps:
         refused = refused or ["it called no tool"]
         if context.settings.on_failure == "raise":
@@ -134,7 +133,7 @@ async def first_turn(
         "route": route,
         **taken.notes(),
     }
-    return plan.model_copy(update={"steps": taken.steps, "metadata": metadata}), refused
+    return plan.copy_with(steps=taken.steps, metadata=metadata), refused
 
 
 async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
@@ -142,10 +141,10 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
     # How often the model is asked for one question.
     most_turns = 12
     context = now.context
-    turns = max(most_turns, now.context.settings.max_iterations)
+    turns = max(most_turns, context.settings.max_iterations)
     last = now.state["iteration"] >= turns
     at = f"turn {now.state['iteration'] + 1}"
-    taken, refused = await _taken_by_all(now.state, context, now.bases, now.plan, at, last)
+    taken, refused = await _taken_by_all(now, at, last)
     if taken is None:
         if context.settings.on_failure == "raise" and not budget_spent(context):
             raise ModelError(f"The agent's model cannot be followed: {refused[-1]}")
@@ -178,20 +177,16 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
 PARTS = "parts"
 
 
-async def _taken_by_all(
-    state: RetrievalState, context: Context, bases: Bases, plan: Plan, at: str, last: bool = False
-) -> tuple[Taken | None, list[str]]:
+async def _taken_by_all(now: Pass, at: str, last: bool = False) -> tuple[Taken | None, list[str]]:
     """Return the turn of the agent or, for a report with aspects, of the agents that have not ended, as one."""
+    state, _, plan, *_ = now
     aspects = [
         " ".join([title, *parts])
         for title, parts in (state.get("report") or {}).get("aspects", [])
     ]
     if len(aspects) < 2:
-        return await _take(state, context, bases, plan, at, last)
-    notes = [
-        plan.metadata,
-        *(reflection["signals"] for reflection in state.get("reflections", [])),
-    ]
+        return await _take(now, at, last)
+    notes = _notes(now)
     before = notes[-1].get(PARTS, {})
 
     async def take(number: int, aspect: str) -> tuple[Taken | None, list[str]]:
@@ -202,10 +197,11 @@ async def _taken_by_all(
         first, *later = [note.get(PARTS, {}).get(aspect, {}) for note in notes]
         reflections = [{"signals": note} for note in later]
         about: Any = {**state, "query": f"{state['query']}: {aspect}", "reflections": reflections}
-        own_plan = plan.model_copy(update={"steps": own, "metadata": first})
-        taken, refused = await _take(about, context, bases, own_plan, f"{at}, {aspect}", last)
+        own_plan = plan.copy_with(steps=own, metadata=first)
+        own_pass = now._replace(state=about, plan=own_plan)
+        taken, refused = await _take(own_pass, f"{at}, {aspect}", last)
         if taken:
-            steps = [s.model_copy(update={"step_id": s.step_id + mark}) for s in taken.steps]
+            steps = [s.copy_with(step_id=s.step_id + mark) for s in taken.steps]
             taken = taken._replace(steps=steps)
         return taken, refused
 
@@ -218,27 +214,28 @@ async def _taken_by_all(
         return None, refused
     text = "\n".join(f"{aspect}: {taken.text}" for aspect, taken in parts.items() if taken.text)
     steps = [step for taken in parts.values() for step in taken.steps]
-    return Taken(
-        text, steps, [fault for taken in parts.values() for fault in taken.faults], parts
-    ), refused
+    faults = [fault for taken in parts.values() for fault in taken.faults]
+    return Taken(text, steps, faults, parts), refused
 
 
-async def _take(
-    state: RetrievalState, context: Context, bases: Bases, plan: Plan, at: str, last: bool = False
-) -> tuple[Taken | None, list[str]]:
+def _notes(now: Pass) -> list[Json]:
+    """Return what was kept of each turn so far."""
+    reflections = now.state.get("reflections", [])
+    return [now.plan.metadata, *(reflection["signals"] for reflection in reflections)]
+
+
+async def _take(now: Pass, at: str, last: bool) -> tuple[Taken | None, list[str]]:
     """Ask for a turn, again where nothing in it can be run; None and why, where the model cannot be asked.
 
     In the last turn the model can only say what it has found.
     """
     # How often a turn is asked in which nothing can be run.
     attempts = 3
+    _, context, plan, bases, _ = now
     if "agent" not in context.models:
         raise ModelError(NO_MODEL)
-    tools = {
-        name: context.tools[name]
-        for name in [*names_for_agents(context.tools, bases), THINK.name]
-    }
-    messages = _conversation(state, context, bases, plan)
+    tools = pick(context.tools, *names_for_agents(context.tools, bases), THINK.name)
+    messages = _conversation(now)
     messages += [["human", "No further call can be made: say what was found."]] if last else []
     refused = list[str]()
     taken = Taken("", [], [])
@@ -248,11 +245,11 @@ async def _take(
         # a server may take tools and not pass them on: the last attempt is made by the form
         by_form = attempt == attempts and not taken.faults and not plan.steps
         place = at if attempt == 1 else f"{at} repair"
-        reply = await _reply(context, state, messages, tools, bases, place, by_form)
+        reply = await _reply(now, messages, tools, place, by_form)
         if reply.get("error"):
             return None, [*refused, reply["error"]]
         turn, faults = read_form(reply["text"], Turn)
-        taken = _taken(turn or Turn(text=reply["text"]), plan, state, context, tools, bases)
+        taken = _taken(turn or Turn(text=reply["text"]), now, tools)
         if by_form and taken.steps:
             without_tools(context.models["agent"])
         if last or taken.steps or (plan.steps and not taken.faults):
@@ -265,15 +262,9 @@ async def _take(
     return taken, refused
 
 
-def _taken(
-    turn: Turn,
-    plan: Plan,
-    state: RetrievalState,
-    context: Context,
-    tools: Mapping[str, Tool],
-    bases: Bases,
-) -> Taken:
+def _taken(turn: Turn, now: Pass, tools: Mapping[str, Tool]) -> Taken:
     """Return the calls that can run as steps, and why the others cannot."""
+    state, context, plan, bases, _ = now
     done = calls(plan, state.get("records", []))
     steps = list[PlanStep]()
     faults = []
@@ -296,22 +287,20 @@ def _taken(
             done.add(key)
             steps.append(step)
             continue
-        faults.append((call.model_dump(), why))
+        faults.append([call.model_dump(), why])
     return Taken(clean(turn.text).strip()[:LONGEST], steps, faults[: 2 * CALLS])
 
 
 def _step(call: ToolCall, plan: Plan, context: Context) -> PlanStep:
     values = without_none(call.input)
     results = values.pop("top_k", RESULTS)
-    if not isinstance(results, int) or isinstance(results, bool) or results < 1:
+    if type(results) is not int or results < 1:
         values["top_k"] = results  # the check says what is wrong with it
         results = RESULTS
     objective = next(
         (value for value in values.values() if isinstance(value, str) and value.strip()), ""
     )
-    budget = scaled_budget(context.settings, 15.0, 50).model_copy(
-        update={"top_k": min(results, 50)}
-    )
+    budget = scaled_budget(context.settings, 15.0, 50).copy_with(top_k=min(results, 50))
     return PlanStep(
         step_id=fresh_id(plan, slug(call.tool)),
         objective=objective or json.dumps(values, ensure_ascii=False, default=str),
@@ -324,8 +313,9 @@ def _step(call: ToolCall, plan: Plan, context: Context) -> PlanStep:
 # --- The conversation, from plan and records ---
 
 
-def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: Plan) -> Messages:
+def _conversation(now: Pass) -> Messages:
     """Return the messages of a turn: instructions, the question, and each turn so far with what its calls returned."""
+    state, context, plan, bases, _ = now
     query = state["query"]
     prompt = context.prompts.for_language("agent", detect_language(query))
     messages = prompt.messages({"corpus": card(bases), "question": query, "today": context.today})
@@ -336,10 +326,7 @@ def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: P
     ]
     last = last_records(state.get("records", []))
     shown = set[str]()
-    notes_by_turn = [
-        plan.metadata,
-        *(reflection["signals"] for reflection in state.get("reflections", [])),
-    ]
+    notes_by_turn = _notes(now)
     for turn in range(1, state.get("iteration", 1) + 1):
         steps = [
             step
@@ -347,8 +334,8 @@ def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: P
             if step.step_id in last and last[step.step_id]["iteration"] == turn
         ]
         notes = notes_by_turn[turn - 1] if turn <= len(notes_by_turn) else {}
-        faults = [(call, why) for call, why in notes.get("faults", [])]
-        results = [_result(state, context, last[step.step_id], shown) for step in steps]
+        faults = notes.get("faults", [])
+        results = [_result(now, last[step.step_id], shown) for step in steps]
         if steps or faults:
             messages += _turn_messages(Taken(str(notes.get("text", "")), steps, faults), results)
     return messages
@@ -365,13 +352,13 @@ def _turn_messages(taken: Taken, results: Sequence[str]) -> Messages:
     ]
 
 
-def _result(state: RetrievalState, context: Context, record: Data, shown: set[str]) -> str:
+def _result(now: Pass, record: Data, shown: set[str]) -> str:
     """Return what a step gave, as the model reads it; passages that it has read are only named."""
     if not record["raw_output_ref"]:
         return without_secrets(str(record["error"] or record["status"]))
     if record["tool"] == THINK.name:
         return "Go on."
-    body = context.runs.body(state["run_id"], str(record["raw_output_ref"]))
+    body = now.context.runs.body(now.state["run_id"], str(record["raw_output_ref"]))
     pieces = [
         piece for n, piece in enumerate(body["results"]) if n < FIRST or piece["score"] >= SEEN
     ]
@@ -388,15 +375,10 @@ def _result(state: RetrievalState, context: Context, record: Data, shown: set[st
 
 
 async def _reply(
-    context: Context,
-    state: RetrievalState,
-    messages: Messages,
-    tools: Mapping[str, Tool],
-    bases: Bases,
-    at: str,
-    by_form: bool,
+    now: Pass, messages: Messages, tools: Mapping[str, Tool], at: str, by_form: bool
 ) -> Json:
     """Return the model's reply in the form of ``Turn``, as one effect; ``by_form`` offers no tools."""
+    state, context, _, bases, _ = now
     model = context.models["agent"]
     limits = Limits.from_settings(context.settings)
     inputs = {name: model_input(tool, bases) for name, tool in tools.items()}
@@ -411,24 +393,18 @@ async def _reply(
                 message = await filled_in(model, _in_turn(messages), _form(tools, inputs), limits)
                 text = reply_text(message)
             else:
-                calls = [
-                    {"tool": call["name"], "input": call["args"]} for call in message.tool_calls
-                ]
-                bad = [
-                    {"tool": str(call["name"]), "input": {}}
-                    for call in message.invalid_tool_calls
-                ]
-                turn = {"text": split(str(message.text))[0], "calls": [*calls, *bad]}
-                text = to_json(turn)
+                pairs = [(call["name"], call["args"]) for call in message.tool_calls]
+                pairs += [(str(call["name"]), {}) for call in message.invalid_tool_calls]
+                calls = [{"tool": name, "input": args} for name, args in pairs]
+                text = to_json({"text": split(str(message.text))[0], "calls": calls})
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
-        thought = {"thought": clean(thoughts)} if (thoughts := thinking_text(message)) else {}
+        thought = clean(thinking_text(message))
         own = context.prompts.for_language("agent", detect_language(state["query"]))
         return {
             "text": clean(text),
             "at": at,
-            **thought,
-            **accounted(context, "agent", own, token_usage(message)),
+            **accounted(context, "agent", own, token_usage(message), thought),
         }
 
     args = {

@@ -23,7 +23,7 @@ from pydantic import Field
 
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.ports import KnowledgeBase, Passage, Shared, ToolLog
-from workbench.state import Json, RetrievalResult
+from workbench.state import Json, RetrievalResult, drop, unique
 from workbench.text import content_terms, detect_language, fold, sentences, stem, stems
 from workbench.tools import evidence, hybrid
 from workbench.tools.evidence import document_id
@@ -254,17 +254,14 @@ class Walk:
 
     def probabilities(self, ids: Sequence[str]) -> tuple[list[float], list[dict[str, float]]]:
         """Return the falling probabilities of passages in this order, and what they were made of."""
-        answered = self.answered(ids[: self.answering])
+        front = ids[: self.answering]
+        self._load(front)
+        answered = self._share(frozenset().union(*(self._held[i] for i in front)))
         signals = [
             {"chain": max(0.0, self.score.get(i, 0.0)), "answered": answered, "place": 1 / place}
             for place, i in enumerate(ids, start=1)
         ]
         return descending([probability(TOOL.name, seen) for seen in signals]), signals
-
-    def answered(self, chunk_ids: Sequence[str]) -> float:
-        """Return how much of the question these passages hold together, 0 to 1."""
-        self._load(chunk_ids)
-        return self._share(frozenset().union(*(self._held[i] for i in chunk_ids)))
 
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
         """Return the steps that lead to a passage, the first one first."""
@@ -330,7 +327,7 @@ class Walk:
 
     def _share(self, words: Collection[str], covered: Collection[str] = ()) -> float:
         """Return the share of ``words`` in the weight of the words that are not covered."""
-        left = {word: weight for word, weight in self._weights.items() if word not in covered}
+        left = drop(self._weights, *covered)
         total = sum(left.values())
         if total:
             return sum(weight for word, weight in left.items() if word in words) / total
@@ -358,10 +355,7 @@ class Walk:
         parts = dict[str, list[str]]()
         for passage in self._knowledge.passages(doc_ids=[document_id(i) for i in self._front]):
             parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
-        groups = {
-            i: list(dict.fromkeys([i, *parts.get(document_id(i), ())]))[:together]
-            for i in self._front
-        }
+        groups = {i: unique([i, *parts.get(document_id(i), ())])[:together] for i in self._front}
         every = [i for group in groups.values() for i in group]
         links, shared = (
             self._knowledge.around(kind, every, self.hub) for kind in ("links", "shared")
@@ -443,7 +437,7 @@ def sub_questions(
     passages_each = 3
     # The most sub-questions of one question.
     limit = 2
-    documents = list(dict.fromkeys(passage["doc_id"] for passage in front))[:documents_read]
+    documents = unique(passage["doc_id"] for passage in front)[:documents_read]
     passages = [p for p in knowledge.passages(doc_ids=documents) if p["position"] < passages_each]
     ids = [passage["chunk_id"] for passage in passages]
     names = dict[tuple[str, str], set[str]]()
@@ -457,10 +451,8 @@ def sub_questions(
         for sentence in dict.fromkeys(sentences(passage["text"]))
     ]
     texts = [f"{passage['title']}. {sentence}" for passage, sentence in candidates]
-    words, (weights, rows) = (
-        knowledge.words(question)["words"],
-        coverage(question, texts, knowledge),
-    )
+    words = knowledge.words(question)["words"]
+    weights, rows = coverage(question, texts, knowledge)
     best = dict[str, tuple[float, SubQuestion]]()
     question_key = surface_key(question)
     for (passage, sentence), row in zip(candidates, rows, strict=True):
@@ -495,7 +487,7 @@ def answers(
     lexical, dense = (
         knowledge.search(kind, sub_question.query, hits) for kind in ("words", "meaning")
     )
-    passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*dense, *lexical])))
+    passages = knowledge.passages(unique(i for i, _ in [*dense, *lexical]))
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
     weights, rows = coverage(
         question, [f"{sub_question.passage['title']}. {sub_question.sentence}", *texts], knowledge

@@ -52,7 +52,7 @@ from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
 from workbench.records.prompts import LANGUAGES, fenced
 from workbench.session import Workbench
-from workbench.state import Data, Json, Progress
+from workbench.state import Data, Json, Progress, drop
 from workbench.text import CJK, fold, sentences, unmarked
 from workbench.tools.evidence import chunk
 
@@ -332,7 +332,7 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         ("precision", "recall"): any(run.state.get("support") is not None for run in runs),
     }
     empty = {name for names, is_there in needs.items() if not is_there for name in names}
-    return {name: values for name, values in scores.items() if name not in empty}
+    return drop(scores, *empty)
 
 
 def normal(text: str) -> str:

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from workbench.errors import MissingExtra
+from workbench.errors import needing
 from workbench.parts.evaluate.questions import Row, groups
-from workbench.state import Data, Json
+from workbench.state import Data, Json, drop
 
 Scores = Mapping[str, Mapping[str, float]]
 """Measure -> question id -> 0 to 1."""
@@ -36,10 +36,8 @@ def score_rankings(
     Raises:
         MissingExtra: ir-measures is not installed.
     """
-    try:
+    with needing("Measuring rankings", "eval"):
         import ir_measures
-    except ImportError:
-        raise MissingExtra("Measuring rankings", "eval") from None
     names = [name for k in cuts for name in (f"R@{k}", f"all@{k}")]
     scores = {name: dict.fromkeys(gold, 0.0) for name in [*names, "MRR", "nDCG@10"]}
     metrics = {ir_measures.R @ k: f"R@{k}" for k in cuts} | {
@@ -244,10 +242,7 @@ def _section_text(section: Data) -> Iterator[str]:
     yield _frame_text(
         {name: {m: _cell(line, m) for m in line["ci"]} for name, line in lines.items()}
     )
-    rest = {
-        name: {k: v for k, v in line.items() if k not in ("by", *line["ci"], "ci")}
-        for name, line in lines.items()
-    }
+    rest = {name: drop(line, "by", *line["ci"], "ci") for name, line in lines.items()}
     frame = pandas.json_normalize(list(rest.values()), sep=" ").set_axis(list(rest))
     flat = frame.loc[:, ~frame.map(lambda value: isinstance(value, list)).any()]
     if flat.columns.size:

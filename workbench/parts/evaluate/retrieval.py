@@ -35,7 +35,7 @@ from workbench.parts.evaluate.measures import (
 from workbench.parts.evaluate.questions import Row, choose, distinct, gold_ids, read_rows
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
-from workbench.state import Data, Json, Progress
+from workbench.state import Data, Json, Progress, drop, pick
 from workbench.tools.scoring import rrf
 from workbench.tools.tool import StepLog, read_input
 
@@ -326,7 +326,7 @@ def eval_retrieval(
     for name, line in table["tools"].items():
         line |= question_set.details(name, measured[name])
     about = base.inspect()
-    models = {name: about[name] for name in ("embedding_model", "reranker")}
+    models = pick(about, "embedding_model", "reranker")
     names = sorted({context.settings.role_model(role) for role in context.models})
     models["language_model"] = ", ".join(names) or "none"
     lost = {"gold_not_in_base": question_set.lost} if question_set.lost else {}
@@ -348,7 +348,7 @@ def _rankers(
             rankers |= {
                 f"{tool} without {part}": ranker(tool, without(part, context)) for part in parts
             }
-    return {**rankers, **{name: rank for name, rank in BASELINES.items() if name not in rankers}}
+    return {**rankers, **drop(BASELINES, *rankers)}
 
 
 def reliability(claims: Sequence[tuple[float, bool]]) -> Json:

@@ -57,7 +57,6 @@ def sample(
     role: str,
     k: int,
     *,
-    number: int = 1,
     choose: str | Callable[[Run], Any] = "vote",
     temperature: float | None = 0.8,
 ) -> Samples:
@@ -65,9 +64,9 @@ def sample(
 
     Args:
         run: an ended run.
-        role: whose call: planner, reflector, writer, or another that fills in a form.
+        role: whose first call: planner, reflector, writer, or another that fills in a form.
         k: replies, with the one that the run has.
-        number: of its calls, from 1.
+
         choose: ``vote`` (how many say the same, then how far they cite the same), ``judge`` or the name of a model
             (faithful and correct by that judge, then by vote), or a function of a run whose highest value wins.
         temperature: of the other replies; None leaves it to the model.
@@ -84,10 +83,11 @@ def sample(
         and "tools" not in e.parts["input"]
         and not e.value.get("error")
     ]
-    if not 1 <= number <= len(calls) or not 1 <= k <= most_replies:
+    if not calls or not 1 <= k <= most_replies:
         reason = f"the run has {len(calls)} calls of {role} that can be asked again; {most_replies} times is the most"
-        raise RunError(f"Cannot ask call {number} {k} times: {reason}.")
-    wb, (place, call) = run._workspace, calls[number - 1]
+        raise RunError(f"Cannot ask {k} times: {reason}.")
+    wb = run._workspace
+    place, call = calls[0]
     request = call.parts["input"]
     model = wb.ports(request["model"]).models["judge"]
     own = "".join(call.value["chunks"]) if "chunks" in call.value else call.value["text"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from workbench.ports import KnowledgeBase
 from workbench.records.prompts import Prompts
 from workbench.runs.stored import found_pieces, prompts_of
-from workbench.state import Json, RetrievalResult
+from workbench.state import Json, RetrievalResult, drop, unique
 
 NOT_IN_CORPUS, DECIDED, NOT_FOUND, CUT, BEYOND, NOT_USED, USED = STAGES = (
     "not in the corpus",
@@ -96,7 +96,7 @@ def find_mend(
 def _needed(run: Any, settings: Json, fork: Any, is_right: Check) -> tuple[str, str]:
     """Return the settings without which the answer is not right."""
     for name in list(settings):
-        fewer = {key: value for key, value in settings.items() if key != name}
+        fewer = drop(settings, name)
         if fewer and is_right(without := run.fork(settings=fewer)):
             settings = fewer
             fork = without
@@ -161,5 +161,5 @@ def _documents(results: Iterable[RetrievalResult]) -> set[str]:
 def _rank(base: KnowledgeBase, kind: Any, question: str, document: str) -> int | None:
     """Return the place of a document among those of the first passages; None beyond."""
     passages = base.search(kind, question, 1000)
-    ranked = list(dict.fromkeys(chunk_id.rpartition("#")[0] for chunk_id, _ in passages))
+    ranked = unique(chunk_id.rpartition("#")[0] for chunk_id, _ in passages)
     return ranked.index(document) + 1 if document in ranked else None

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
+from workbench.errors import UnknownRun, WorkbenchError, WorkspaceError, needing
 from workbench.futures.replay import full_document
 from workbench.parts.experiments import notebook
 from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
-from workbench.parts.experiments.results import Results, canonical_text, label, score
+from workbench.parts.experiments.results import Results, label, score
 from workbench.parts.experiments.spec import Spec, check_spec, load_spec
 from workbench.parts.experiments.store import ACTS, ExperimentStore, names
 from workbench.records.spending import spent
@@ -31,7 +31,8 @@ from workbench.records.sqlite import Tables
 from workbench.records.tape import canonical
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.state import Data, Json, Progress
+from workbench.state import Data, Json, Progress, pick
+from workbench.text import to_json
 from workbench.widgets.display import in_kernel
 
 if TYPE_CHECKING:
@@ -349,12 +350,9 @@ class Experiment(Results):
             or not set(origin.options["thresholds"]) <= set(options["thresholds"])
         ):
             return None
-        shipped = self._wb.settings.model_dump()
-        settings = {name: shipped[name] for name in origin.options.get("settings", {})} | options[
-            "settings"
-        ]
+        shipped = pick(self._wb.settings.model_dump(), *origin.options.get("settings", {}))
         return origin.fork(
-            settings=settings,
+            settings=shipped | options["settings"],
             thresholds=options["thresholds"],
             answers=options.get("decisions", []),
             review=options.get("review", []),
@@ -423,7 +421,7 @@ class Experiment(Results):
             self._add({**chosen, **values}, variants)
         if act in ("drop", "change", "take"):
             states = ("dropped", "waiting") if act == "take" else ("waiting", "dropped")
-            self._store.mark(*states, canonical_text(chosen))
+            self._store.mark(*states, to_json(chosen))
         self._store.note(act, " ".join(label(part) for part in (chosen, values) if part))
 
     def _add(self, variant: Json, variants: Sequence[Json]) -> None:
@@ -440,10 +438,8 @@ def notifier(urls: Sequence[str]) -> Callable[[str, str], object]:
     Raises:
         WorkbenchError: Apprise is not installed, or does not know an address.
     """
-    try:
+    with needing("Apprise", "apprise"):
         from apprise import Apprise
-    except ImportError:
-        raise MissingExtra("Apprise", "apprise") from None
     addresses = Apprise()
     for url in urls:
         if not addresses.add(url):
@@ -495,10 +491,8 @@ def other_processes(wb: Any, name: str, count: int, dask: str) -> Iterator[None]
 
 
 def _cluster(address: str) -> Any:
-    try:
+    with needing("Dask", "dask"):
         from distributed import Client
-    except ImportError:
-        raise MissingExtra("Dask", "dask") from None
     try:
         return Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
@@ -519,10 +513,8 @@ def search(experiment: Experiment, work: Callable[[], None]) -> None:
     Raises:
         MissingExtra: Optuna is not installed.
     """
-    try:
+    with needing("Optuna", "optuna"):
         import optuna
-    except ImportError:
-        raise MissingExtra("Optuna", "optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     spec = experiment.spec
     grid = spec.grid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pandas import DataFrame, factorize
 from plotly import express
@@ -11,18 +11,20 @@ from plotly.graph_objects import Parcoords
 
 from workbench.state import Json
 from workbench.views.drawing import COLOURS
-from workbench.views.figures.picture import Picture, axis, picture
+from workbench.views.figures.picture import axis
+
+if TYPE_CHECKING:
+    from workbench.parts.experiments.results import Results
 
 
-def quality_and_cost(table: DataFrame, _: object, measure: str, title: str) -> Picture:
-    """Draw the figure of each configuration against the seconds of a cell; those that none beats are joined.
+Figure = tuple[DataFrame, Sequence[Any], str, Json]
+"""The rows, what is drawn of them, the line under it, and the axes."""
 
-    Args:
-        table: of ``Experiment.compare``.
-        _: what the other figures of configurations draw too.
-        measure: the figure, in percent.
-        title: the heading.
-    """
+
+def quality_and_cost(experiment: Results, _: int) -> Figure:
+    """Draw the figure of each configuration against the seconds of a cell; those that none beats are joined."""
+    table = experiment.compare()
+    measure = experiment.spec.measure
     scored = table.dropna(subset=[measure])
     by_time = scored.sort_values(["seconds", measure], ascending=[True, False])
     front = by_time[by_time[measure] > by_time[measure].cummax().shift(fill_value=-1)]
@@ -36,15 +38,16 @@ def quality_and_cost(table: DataFrame, _: object, measure: str, title: str) -> P
         *_line(front["seconds"], front[measure]),
     ]
     under = "bars: interval of the difference to the first configuration; along the line none is better and faster"
-    return picture(
-        _rows(table), traces, title, under, 400, **_axes("seconds per cell", f"{measure}, %")
-    )
+    axes = _axes("seconds per cell", f"{measure}, %")
+    return table, traces, under, axes
 
 
-def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
+def parallel(experiment: Results, _: int) -> Figure:
     """Draw each configuration as a line through its parameters, its seconds and its figure."""
+    table = experiment.compare()
+    measure = experiment.spec.measure
     dimensions = []
-    for name, texts in DataFrame(variants).astype(str).items():
+    for name, texts in DataFrame(experiment.variants).astype(str).items():
         values, levels = factorize(texts)
         dimensions.append(
             {
@@ -59,38 +62,40 @@ def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: st
     ]
     line = {"color": table[measure].astype(float), "colorscale": "Viridis", "showscale": True}
     under = "drag along an axis to keep some of the configurations"
-    return picture(_rows(table), [Parcoords(dimensions=dimensions, line=line)], title, under, 440)
+    return table, [Parcoords(dimensions=dimensions, line=line)], under, {}
 
 
-def by_question(table: DataFrame, title: str) -> Picture:
-    """Draw each question by its score in two configurations, the columns; points of one place are one, larger."""
+def by_question(experiment: Results, configuration: int) -> Figure:
+    """Draw each question by its score in two configurations; points of one place are one, larger."""
+    table = experiment.pair(configuration)
     first, second = table.columns
     rows = (100 * table).round().reset_index(names="question")
     places: Any = rows.groupby([first, second], as_index=False)["question"]
     spots = places.agg(", ".join).assign(n=places.size()["size"])
     under = "above the line the other configuration is better"
     traces = [*_line([0, 100], [0, 100]), *_points(spots, first, second, "question", size="n")]
-    return picture(
-        _rows(table.reset_index()),
-        traces,
-        title,
-        under,
-        460,
-        **_axes(f"{first}, %", f"{second}, %"),
-    )
+    return table.reset_index(), traces, under, _axes(f"{first}, %", f"{second}, %")
 
 
-def by_hiddenness(table: DataFrame, title: str) -> Picture:
-    """Draw the ``change`` of each question by how ``hidden`` its gold documents are, the columns of the table."""
+def by_hiddenness(experiment: Results, configuration: int) -> Figure:
+    """Draw the change of each question by how hidden its gold documents are."""
+    table = experiment.hidden(configuration)
     points = _points((100 * table).reset_index(names="question"), "hidden", "change", "question")
     axes = _axes(
         "hidden, %: 100 less the mean percentile of the gold documents by words and meaning",
         "change, points",
     )
     under = "above 0 the other configuration is better; right of it are the questions that plain searches miss"
-    return picture(
-        _rows(table.reset_index()), [*_line([0, 100], [0, 0]), *points], title, under, 420, **axes
-    )
+    traces = [*_line([0, 100], [0, 0]), *points]
+    return table.reset_index(), traces, under, axes
+
+
+KINDS = {
+    "cost": quality_and_cost,
+    "parallel": parallel,
+    "questions": by_question,
+    "hidden": by_hiddenness,
+}
 
 
 def _points(table: DataFrame, x: str, y: str, name: str, **more: Any) -> Sequence[Any]:
@@ -108,7 +113,3 @@ def _line(x: Any, y: Any) -> Sequence[Any]:
 
 def _axes(x: str, y: str) -> Json:
     return {"xaxis": axis(x), "yaxis": axis(y), "showlegend": False}
-
-
-def _rows(table: DataFrame) -> Any:
-    return table.to_dict("records")

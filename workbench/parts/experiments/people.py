@@ -4,9 +4,9 @@ pause played both ways from the tape, and when a reviewer may act alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from math import inf
 from typing import Any
 
 import pandas
@@ -155,7 +155,7 @@ class Pauses(FrameList[Json]):
         so that with 95 % confidence none that passed is beyond ``share``, for as many pauses as there are. With fewer
         than about 60 it is to ask always (``inf``).
         """
-        threshold = math.inf
+        threshold = inf
         for limit in sorted({row["margin"] for row in self}, reverse=True):
             missed = sum(row["mattered"] for row in self if row["margin"] >= limit)
             if binomtest(missed, len(self)).proportion_ci(0.9).high > share:
@@ -167,8 +167,8 @@ class Pauses(FrameList[Json]):
         """Return what asking always, never, and below the threshold are worth, a row each."""
         own = self.threshold()
         rows = {
-            "ask always": self.above(math.inf),
-            "ask never": self.above(-math.inf),
+            "ask always": self.above(inf),
+            "ask never": self.above(-inf),
             f"ask below {own['margin']}": own,
         }
         return pandas.DataFrame.from_dict(rows, orient="index").drop(columns="margin")

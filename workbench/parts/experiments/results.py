@@ -41,7 +41,7 @@ from workbench.runs.asking import RunOptions
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import all_settings, model_objects
-from workbench.state import Data, Json
+from workbench.state import Data, Json, drop, pick, unique
 from workbench.text import to_json
 from workbench.tools.registry import BUILT_IN
 
@@ -126,7 +126,7 @@ class Cells:
             {
                 "cell": digest([variant, question["id"], repeat]),
                 "configuration": number,
-                "parameters": canonical_text(variant),
+                "parameters": to_json(variant),
                 "question": question["id"],
                 "repeat": repeat,
                 "proof": json.dumps(self.proof(variant, question, repeat)),
@@ -144,7 +144,7 @@ class Cells:
             if "graph" not in variant or self.spec.notebook
         ]
         for part in [*alone, variant]:
-            if (text := canonical_text(part)) in self._checked:
+            if (text := to_json(part)) in self._checked:
                 continue
             self._checked.add(text)
             with self._at(*place, *list(part)[:1]):
@@ -172,12 +172,12 @@ class Cells:
         used = {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
         memories = wb.memory.view(whose).memories if whose and not spec.notebook else []
         own = {
-            **{name: tool for name, tool in wb.tools.items() if name not in BUILT_IN},
+            **drop(wb.tools, *BUILT_IN),
             **wb._parts,
             **wb._handlers,
         }
         settings = wb.settings.model_dump(mode="json")
-        text = canonical_text({**settings, **parameters})
+        text = to_json({**settings, **parameters})
         objects = {name: model for name, model in model_objects().items() if name in text}
         graph = self._graph(variant)
         parts = {
@@ -308,11 +308,6 @@ def label(variant: Data) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in variant.items()) or "baseline"
 
 
-def canonical_text(variant: Data) -> str:
-    """Return a configuration as the JSON by which its cells are found."""
-    return to_json(variant)
-
-
 @cache
 def code_version() -> str:
     """Return a digest of the package's source: any change of it makes cells stale."""
@@ -366,7 +361,7 @@ class Results(Cells):
                 "repeat": row["repeat"],
                 "status": row["status"],
                 **(row["scores"] or {}),
-                **{name: row[name] for name in _COLUMNS},
+                **pick(row, *_COLUMNS),
             }
             for row in self._store.cells()
         ]
@@ -378,7 +373,7 @@ class Results(Cells):
         return pandas.DataFrame(
             {
                 **row["parameters"],
-                **{name: row[name] for name in ("question", "repeat", "run_id")},
+                **pick(row, "question", "repeat", "run_id"),
                 **{name: getattr(effect, name) for name in names},
             }
             for row in self._store.cells()
@@ -429,7 +424,7 @@ class Results(Cells):
             )
         seen = f"{measure}, results {digest(table.to_csv())}"
         self._store.note("look", seen)
-        error = statistics.error_of_look(list(dict.fromkeys(self._details("look"))).index(seen))
+        error = statistics.error_of_look(unique(self._details("look")).index(seen))
         apart = statistics.differences({name: table[name] for name in self.labels}, *rest, error)
         # chosen for their figures on these questions, so that these claim nothing
         if self.spec.optuna:
@@ -479,7 +474,7 @@ class Results(Cells):
 
         Losses stand first.
         """
-        table = self._pair(configuration)
+        table = self.pair(configuration)
         runs = {
             (row["configuration"], row["question"]): row["run_id"] for row in self._cells("done")
         }
@@ -501,7 +496,7 @@ class Results(Cells):
             rows, columns=["question", "change", "parted", "first_run", "other_run"]
         )
 
-    def _pair(self, configuration: int) -> pandas.DataFrame:
+    def pair(self, configuration: int) -> pandas.DataFrame:
         """Return the scores of the first configuration and another, on the questions that both finished."""
         return self.scores().iloc[:, [0, configuration]].dropna()
 
@@ -569,31 +564,28 @@ class Results(Cells):
         Raises:
             WorkbenchError: there is no such kind.
         """
-        from workbench.parts.experiments import figures
+        from workbench.parts.experiments.figures import KINDS
+        from workbench.views.figures.picture import picture
 
-        measure = self.spec.measure
-        name = self.name
-        if kind in ("questions", "hidden"):
-            table = self._pair(configuration)
-            if kind == "questions":
-                return figures.by_question(table, name)
-            base = self._wb.knowledge.get(self.spec.kb)
-            gold = {
-                row["id"]: (row["question"], gold_documents(row), base) for row in self.questions
-            }
-            hidden = pandas.Series(
-                {name: hiddenness(*rest) for name, rest in gold.items() if rest[1]}, dtype=float
-            )
-            change = table.diff(axis=1).iloc[:, 1]
-            return figures.by_hiddenness(
-                pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name
-            )
-        draws = {"cost": figures.quality_and_cost, "parallel": figures.parallel}
-        if kind not in draws:
-            raise WorkbenchError(
-                f"No figure {kind!r}. Known: {', '.join(draws)}, questions, hidden."
-            )
-        return draws[kind](self.compare(), self.variants, measure, name)
+        if kind not in KINDS:
+            raise WorkbenchError(f"No figure {kind!r}. Known: {', '.join(KINDS)}.")
+        table, traces, under, axes = KINDS[kind](self, configuration)
+        rows: Any = table.to_dict("records")
+        return picture(rows, traces, self.name, under, 440, **axes)
+
+    def hidden(self, configuration: int) -> pandas.DataFrame:
+        """Return how ``hidden`` the gold documents of each question are, and the ``change`` of its score."""
+        base = self._wb.knowledge.get(self.spec.kb)
+        gold = {row["id"]: gold_documents(row) for row in self.questions}
+        hidden = {
+            name: hiddenness(self.by_id[name]["question"], documents, base)
+            for name, documents in gold.items()
+            if documents
+        }
+        change = self.pair(configuration).diff(axis=1).iloc[:, 1]
+        return pandas.DataFrame(
+            {"hidden": pandas.Series(hidden, dtype=float), "change": change}
+        ).dropna()
 
     def report(self, path: str | Path, pauses: Sequence[Json] = ()) -> Path:
         """Write one HTML page: figures, differences, the questions that turned, looks, and how to run it again.
@@ -645,8 +637,4 @@ def _is_right(question: Json, measure: str, run: Run) -> bool:
 def score(question: Json, run: Any) -> Json:
     """Return the figures of one answer, 0 to 1; none where the question has no gold."""
     scores = score_runs([question], [run])
-    return {
-        measure: values[question["id"]]
-        for measure, values in scores.items()
-        if question["id"] in values
-    }
+    return {measure: values[question["id"]] for measure, values in scores.items()}

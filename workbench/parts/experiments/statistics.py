@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from math import ceil, log, nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -92,7 +92,7 @@ def live_differences(
         means = apart[:, 0] / apart[:, 1]
         p = min(1.0, family / float(evidence(means).max(initial=1.0)))
         low, high = (100 * edge for edge in confidence_sequence(means, ERROR * LIVE / family))
-        mean = 100 * float(means.mean()) if len(means) else math.nan
+        mean = 100 * float(means.mean()) if len(means) else nan
         decision = "not decided: it still runs"
         if p <= ERROR * LIVE:
             decision = _claim(mean, max(low, -high))
@@ -117,7 +117,7 @@ def confidence_sequence(values: np.ndarray, error: float) -> tuple[float, float]
     """Return the lowest and highest mean that the bets do not exclude: an interval that holds whenever one looks."""
 
     def excess(mean: float) -> float:  # convex in the mean, and below 0 at that of the values
-        return math.log(evidence(values, mean)[-1] * error)
+        return log(evidence(values, mean)[-1] * error)
 
     if not len(values):
         return -1.0, 1.0
@@ -185,9 +185,7 @@ def _difference(
     apart: np.ndarray, p: float, level: float, smallest: float, error: float
 ) -> Difference:
     if not len(apart):
-        return Difference(
-            0, math.nan, math.nan, math.nan, 1.0, "not decided: no question was finished by both"
-        )
+        return Difference(0, nan, nan, nan, 1.0, "not decided: no question was finished by both")
     sums, sizes = apart.T
     mean = 100 * float(sums.sum() / sizes.sum())
     low, high = interval(sums, sizes, level)
@@ -222,12 +220,12 @@ def _claim(mean: float, edge: float) -> str:
 def more_questions(sums: np.ndarray, sizes: np.ndarray, level: float, smallest: float) -> int:
     """Return about how many more would leave 0, or all from the smallest difference on, out of the interval."""
     if not sums.any():
-        needed = -100 * math.log((1 - level) / 2) / smallest
+        needed = -100 * log((1 - level) / 2) / smallest
     else:
         spread = 100 * float(np.std(sums / sizes, ddof=1)) if len(sums) > 1 else 50.0
         mean = abs(100 * float(sums.sum() / sizes.sum()))
         needed = (stats.norm.ppf((1 + level) / 2) * spread / max(mean, smallest - mean)) ** 2
-    return max(1, math.ceil(max(needed, FEWEST) - sizes.sum()))
+    return max(1, ceil(max(needed, FEWEST) - sizes.sum()))
 
 
 def detectable(n: int, comparisons: int) -> float:
@@ -240,4 +238,4 @@ def detectable(n: int, comparisons: int) -> float:
     spread = 40.0  # standard deviation of the differences of questions, in points
     alpha = ERROR * FIRST_LOOK / max(1, comparisons)
     errors = stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(0.8)
-    return float(errors) * spread / math.sqrt(max(1, n))
+    return float(errors) * spread / sqrt(max(1, n))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,7 @@ _SCHEMA = """
 """
 
 
+@dataclass
 class ExperimentStore:
     """What is kept of one experiment, in SQLite; datasette opens the file.
 
@@ -41,9 +43,8 @@ class ExperimentStore:
         name: of the experiment.
     """
 
-    def __init__(self, tables: Tables, name: str):
-        self.tables = tables
-        self.name = name
+    tables: Tables
+    name: str
 
     def _rows(self, sql: str, *values: Any) -> list[Json]:
         """Return the rows of a query, in which ``?1`` is the experiment."""

@@ -12,7 +12,7 @@ from workbench.plans import is_idle
 from workbench.records.tape import begun
 from workbench.runs.run import Run
 from workbench.runs.stored import Recording, live_steps, snapshot
-from workbench.state import Data, Json
+from workbench.state import Data, Json, unique
 from workbench.tools.registry import BUILT_IN
 from workbench.views.render import FrameList
 
@@ -121,7 +121,7 @@ def _otherwise(run: Recording, earlier: Sequence[Data], visit: Data) -> Json | N
         if more is None:
             return None
         decision |= {"action": "edit", "edits": {**more, "should_continue": True}}
-    review = list(dict.fromkeys([*run.options["review"], "reflect"]))
+    review = unique([*run.options["review"], "reflect"])
     return {
         "answers": [*answers, *visit["before"], decision],
         "review": review,

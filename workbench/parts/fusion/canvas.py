@@ -26,7 +26,7 @@ from workbench.knowledge.reading.files import (
     must_be_short,
 )
 from workbench.knowledge.reading.tables import TRIPLES, in_words
-from workbench.state import Data, Json, without_empty
+from workbench.state import Data, Json, pick, without_empty
 from workbench.text import clean, sentences
 
 SUFFIX = ".canvas"
@@ -221,7 +221,7 @@ def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: se
         if node["type"] == "group":
             text = ": ".join(filter(None, [title, ", ".join(members[node_id][:listed])]))
         groups = [texts[i][0] for i in reversed(board.around(node_id)) if texts[i][0]]
-        position = {key: node[key] for key in _PLACE}
+        position = pick(node, *_PLACE)
         structure = {"id": clean(node_id), "position": position, "links": links[node_id]}
         fields = {"group": groups, "color": node_color(node), STRUCTURE: structure}
         fields = without_empty(fields)
@@ -384,8 +384,8 @@ def _node_faults(node: Data) -> Iterator[tuple[str, bool]]:
         yield f"has type {shown(kind)}: use one of {', '.join(CONTENT)}", True
         return
     for key in _PLACE:
-        value = node.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
+        value: Any = node.get(key)
+        if type(value) not in (int, float) or not abs(value) < 1e9:
             yield f"has {key} {shown(value)}: a number of pixels is needed", True
         elif value < 0 and key in ("width", "height"):
             yield f"has {key} {value}: it must not be negative", True

@@ -21,7 +21,7 @@ from workbench.graphs.generate import verdicts_by_model
 from workbench.language import citing
 from workbench.parts.fusion.canvas import CanvasError, is_name, title_and_text
 from workbench.ports import KnowledgeBase, KnowledgeBases, Passage
-from workbench.state import Data
+from workbench.state import Data, unique
 from workbench.text import clean, detect_language, sentences
 from workbench.tools import hybrid
 from workbench.tools.scoring import Question
@@ -294,7 +294,7 @@ def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str
             for passage, text in desk.sources(query, target)
             for sentence in citing.statements(text)[:2]
         ]
-    return list(dict.fromkeys(points))[:8]
+    return unique(points)[:8]
 
 
 def verification(desk: Desk, target: str) -> Entry:
@@ -371,7 +371,7 @@ def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
             "explanation",
         )
         targets += _fitting(desk, operation, node) if group else [node]
-    targets = list(dict.fromkeys(targets))
+    targets = unique(targets)
     if len(targets) > most_nodes:
         raise CanvasError(
             f"{len(targets):,} nodes are too many at once: name at most {most_nodes}."

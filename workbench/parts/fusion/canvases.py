@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, count, groupby, pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -232,8 +232,8 @@ def _room(canvas: Canvas, placed: Mapping[str, Data], new: Data, node_id: str) -
     gap = 40
     neighbour = canvas.nodes[node_id]
     groups = canvas.around(node_id)
-    x = math.ceil(neighbour["x"] + neighbour["width"]) + 2 * gap
-    y = math.ceil(neighbour["y"])
+    x = ceil(neighbour["x"] + neighbour["width"]) + 2 * gap
+    y = ceil(neighbour["y"])
     for placed_id, node in sorted(placed.items(), key=lambda pair: pair[1]["y"]):
         low = node["y"] + node["height"]
         beside_it = node["x"] < x + new["width"] + gap and node["x"] + node["width"] + gap > x
@@ -243,7 +243,7 @@ def _room(canvas: Canvas, placed: Mapping[str, Data], new: Data, node_id: str) -
             and node["y"] < y + new["height"] + gap
             and low + gap > y
         ):
-            y = math.ceil(low) + gap
+            y = ceil(low) + gap
     return x, y
 
 

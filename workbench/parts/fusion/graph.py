@@ -27,7 +27,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, Required, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage
@@ -59,7 +59,7 @@ from workbench.ports import Context, KnowledgeBase, SystemClock, ToolLog
 from workbench.runs.run import Run
 from workbench.runs.stored import Recording
 from workbench.settings import Settings, default_settings
-from workbench.state import Data, Hits, Json, RetrievalResult, SubStep
+from workbench.state import Data, Hits, Json, RetrievalResult, SubStep, drop, pick
 from workbench.tools import evidence, hybrid
 from workbench.tools.scoring import LEAD, Question, coverage
 from workbench.tools.tool import FunctionTool, Search, StepLog, ToolOutput
@@ -286,7 +286,7 @@ def check_quality(state: FusionState, request: Request) -> Json:
         "found": [result["source_id"] for result in results],
     }
     return {
-        **{name: best[name] for name in ("quality_score", "reranked_results")},
+        **pick(best, "quality_score", "reranked_results"),
         "best": best,
         "best_effort": falls_short,
         "retry_count": retries,
@@ -412,7 +412,7 @@ def build_fusion(
         graph.add_edge(source, fuse)
     graph.add_edge(fuse, rerank)
     graph.add_edge(rerank, check)
-    following: Any = {**{name: node_names[name] for name in SOURCES}, END: END}
+    following: Any = {**pick(node_names, *SOURCES), END: END}
     graph.add_conditional_edges(check, again, following)
     return graph
 
@@ -481,15 +481,15 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
 
 def _read_request(state: FusionState, config: RunnableConfig, context: Context) -> Request:
     """Return the question of a call, and its base."""
-    options = _options(config, context)
+    options = read_config(config, **fusion_options(context.settings))
     bases = context.searched
     canvas = state.get("canvas_path")
     known_operation(state.get("operation"))
     name = options.kb_prefix
-    names = bases.names()
+    names = [name] if name else bases.names()
     if canvas:
-        name = choose_base(bases, canvas, [name] if name else names)
-    elif not name and len(names) != 1:
+        name = choose_base(bases, canvas, names)
+    elif len(names) != 1:
         raise WorkbenchError(
             f'Which base? Give config["configurable"]["kb_prefix"]: one of {", ".join(names) or "none"}.'
         )
@@ -505,11 +505,6 @@ def _read_request(state: FusionState, config: RunnableConfig, context: Context) 
     # an ended state belongs to the thread's last question
     asked = [query] if state.get("ended", True) else state["asked"]
     return Request(context, base, options, query, names, own, asked)
-
-
-def _options(config: RunnableConfig, context: Context) -> FusionConfig:
-    """Return the options of a call, over those of the settings."""
-    return read_config(config, **fusion_options(context.settings))
 
 
 def _hits(state: FusionState, number: int) -> dict[str, Hits]:
@@ -550,22 +545,6 @@ class Output(ToolOutput):
     """What each asked, how good it was"""
 
 
-class _Alone:
-    """The ports of the graph where no run brings its own."""
-
-    def __init__(self, base: KnowledgeBase):
-        self.base = base
-        self.searched = self
-        self.clock = SystemClock()
-        self.settings = default_settings()
-
-    def names(self) -> list[str]:
-        return [self.base.name]
-
-    def get(self, name: str) -> KnowledgeBase:
-        return self.base
-
-
 @cache
 def _graph() -> Any:
     return build_fusion().compile()
@@ -573,39 +552,36 @@ def _graph() -> Any:
 
 async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """Both sources at once, fused, reranked, judged, and asked again for what is missing; the best pass."""
-    question = {name: value for name, value in tool_input if name in FusionInput.__annotations__}
-    options = {name: value for name, value in tool_input if name not in question}
+    values = dict(tool_input)
+    options = drop(values, *FusionInput.__annotations__)
+    question = drop(values, *options)
     config = {"configurable": {**options, "kb_prefix": knowledge.name}}
-    alone = _Alone(knowledge)
+    bases: Any = SimpleNamespace(names=lambda: [knowledge.name], get=lambda _: knowledge)
     run = _context()
     # the base as of the date that the run asks
-    ports = replace(run, corpora=alone) if run else alone
+    ports = (
+        replace(run, corpora=bases)
+        if run
+        else SimpleNamespace(searched=bases, clock=SystemClock(), settings=default_settings())
+    )
     state = await _graph().ainvoke(
         {**question, "session_id": "", "messages": []}, config, context=ports
     )
     began = min(datetime.fromisoformat(line["at"]) for line in state["log"])
     for line in state["log"]:
         offset = (datetime.fromisoformat(line["at"]) - began).total_seconds() * 1000
-        detail = {
-            name: value
-            for name, value in line.items()
-            if name not in ("node", "at", "duration_ms")
-        }
         step = SubStep(
             name=line["node"],
             offset_ms=round(offset, 3),
             duration_ms=line["duration_ms"],
-            detail=detail,
+            detail=drop(line, "node", "at", "duration_ms"),
         )
         log.sub_steps.append(step)
     return Output(
         results=state["reranked_results"],
         candidates=evidence.titles(state["reranked_results"]),
         best_pass=state["best"]["retry_count"] + 1,
-        **{
-            name: state[name]
-            for name in ("quality_score", "retry_count", "best_effort", "passes")
-        },
+        **pick(state, "quality_score", "retry_count", "best_effort", "passes"),
     )
 
 
@@ -637,9 +613,7 @@ def outcome(run: Recording) -> Json:
     if last is None or run.plan is None:
         return {}
     output = run._store.body(run.run_id, str(last["raw_output_ref"]))["output"]
-    figures = {
-        name: value for name, value in output.items() if name not in ("entities", "candidates")
-    }
+    figures = drop(output, "entities", "candidates")
     return {**figures, "operation_results": run.plan.metadata.get("operation_results", [])}
 
 

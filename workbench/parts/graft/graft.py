@@ -160,10 +160,10 @@ class Joined:
             self.plan = self.plan.adding(step)
         elif self._may_replace(run_id, step):
             steps = [step if s.step_id == new_id else s for s in self.plan.steps]
-            self.plan = self.plan.model_copy(update={"steps": steps})
+            self.plan = self.plan.copy_with(steps=steps)
         else:
             new_id = fresh_id(self.plan, re.sub(r"^step_\d+_?", "", new_id) or "step")
-            self.plan = self.plan.adding(step.model_copy(update={"step_id": new_id}))
+            self.plan = self.plan.adding(step.copy_with(step_id=new_id))
         self.origins[new_id] = (run_id, step.step_id)
         return new_id
 
@@ -190,12 +190,10 @@ def _plan(run: Recording) -> Plan:
 def _unconditional(plan: Plan, ran: set[str]) -> Plan:
     """Return the plan with the condition removed of each step that ran in its run: that is why it was taken."""
     steps = [
-        s.model_copy(update={"condition": "always"})
-        if ran >= {s.step_id, *s.dependencies()}
-        else s
+        s.copy_with(condition="always") if ran >= {s.step_id, *s.dependencies()} else s
         for s in plan.steps
     ]
-    return plan.model_copy(update={"steps": steps})
+    return plan.copy_with(steps=steps)
 
 
 def _decided(run: Recording) -> Json:

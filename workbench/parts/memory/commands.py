@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from workbench.cli.page import Page, paged
+from workbench.state import drop
 
 _user = click.option("--user", default="default", show_default=True, help="Of whom.")
 _id = click.argument("memory_id", metavar="ID")
@@ -73,6 +74,4 @@ def forget(page: Page, yes: bool, **what: str | None) -> None:
     """Say what would go, and with --yes forget it for good: no file of the workspace holds it then."""
     with page.open() as wb:
         report = wb.memory.forget(**what, dry_run=not yes)
-    page.present(
-        report, {name: value for name, value in vars(report).items() if name != "message"}
-    )
+    page.present(report, drop(vars(report), "message"))

@@ -37,7 +37,7 @@ from workbench.records.tape import digest
 from workbench.records.writing import write_file
 from workbench.runs.stored import tape_sources
 from workbench.session import Workbench
-from workbench.state import Data, Json
+from workbench.state import Data, Json, pick
 from workbench.text import clean, detect_language, fold, sentences
 from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.labels import labels_for
@@ -184,7 +184,7 @@ class Memories:
         old = self._current(memory_id, user)
         read = read_note(content)
         unread = old["section"] != "name" and not (read and read["section"] == old["section"])
-        subject = {name: old[name] for name in ("about", "polarity")} if unread else {}
+        subject = pick(old, "about", "polarity") if unread else {}
         return self._store.remember(
             user, old["section"], content, replaces=[memory_id], why=why or "edited", **subject
         )
@@ -454,7 +454,7 @@ class _Forgetting:
         return Forgotten(
             kind=self._kind,
             done=False,
-            counts={name: counts[name] for name in names},
+            counts=pick(counts, *names),
             runs=tuple(runs),
             dependents=tuple(run for run in runs if _exchange_id(run) not in self._gone),
             message="忘" if detect_language(next(texts, "")) == "zh" else "",

@@ -28,6 +28,7 @@ from workbench.language.dates_and_numbers import read_dates
 from workbench.models.embeddings import products
 from workbench.models.rerank import WordVectors
 from workbench.models.rerank import words as words_of
+from workbench.state import unique
 from workbench.text import days, is_stop_word, own_table, spelled, stem, terms
 
 WEIGHTS: Mapping[str, Mapping[str, float]] = json.loads(
@@ -144,7 +145,7 @@ class Conversation:
             base = base + _scaled(cosines)
         if self._words and vector is not None:
             wanted = [w for w in words_of(rest) if stem(w) not in people] or list(words_of(rest))
-            closest = self._words.closest(list(dict.fromkeys(wanted)))
+            closest = self._words.closest(unique(wanted))
             values["word"] = _scaled(closest.sum(1))
             values["word_before"] = _scaled(
                 np.maximum(closest, neighbours.before(closest)).sum(1)

@@ -74,9 +74,12 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     conversation = state.get("conversation_id", "")
     stored = window(state, context)
     history = history_messages(stored)
+    request = question_to_memory(message, []) if context.settings.memory_core else None
+    # by its own words a question about what was said would fit the earlier ones of that kind best
+    sought = (request and request["about"]) or message
     recalled = await asyncio.to_thread(
         context.memory.recall,
-        _sought(context, message),
+        sought,
         user_id=state.get("user_id", ""),
         conversation_id=conversation,
         before=state.get("user_message_id") or None,
@@ -100,15 +103,6 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
         "remembered": parts,
         **read,
     }
-
-
-def _sought(context: Context, message: str) -> str:
-    """Return what exchanges are to fit: the message, or what it asks about where it asks what was said before.
-
-    By its own words it would fit the earlier questions of that kind best, of whatever they were.
-    """
-    request = question_to_memory(message, []) if context.settings.memory_core else None
-    return request["about"] if request and request["about"] else message
 
 
 def assembled(
@@ -402,14 +396,12 @@ class Recalling:
                 conversation_id, settings.history_window, before=before
             )
             shown = {message["id"] for message in window}
-            recalled = [e["id"] for e in fitting if e["user_message_id"] not in shown][
-                : settings.memory_top_k
-            ]
+            left = settings.memory_top_k
             for episode in fitting:
-                if (in_window := episode["user_message_id"] in shown) or episode[
-                    "id"
-                ] in recalled:
+                in_window = episode["user_message_id"] in shown
+                if in_window or left > 0:
                     episodes.append({**episode, "shown": in_window})
+                left -= not in_window
         return {"memories": memories, "summary": summary, "episodes": episodes, "note": note}
 
     def find(

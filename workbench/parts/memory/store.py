@@ -323,23 +323,21 @@ class MemoryStore:
                 )
         return memory["id"]
 
-    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> int:
-        """End those of these memories that hold, at once; they stay in the history. Return how many they are."""
+    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
+        """End those of these memories that hold, at once; they stay in the history."""
         with self._transaction() as execute:
-            return self._end(execute, clean(user_id), memory_ids, self._time(), why, "")
+            self._end(execute, clean(user_id), memory_ids, self._time(), why, "")
 
     @staticmethod
     def _end(
         execute: Execute, user_id: str, ids: Sequence[str], now: str, why: str, by: str
-    ) -> int:
+    ) -> None:
         sql = (
             "UPDATE memories SET ended_at = ?, ended_why = ?, replaced_by = ? WHERE id = ? AND user_id = ?"
-            " AND ended_at IS NULL RETURNING id"
+            " AND ended_at IS NULL"
         )
-        return sum(
-            len(execute(sql, (now, clean(why), by, memory_id, user_id)))
-            for memory_id in dict.fromkeys(ids)
-        )
+        for memory_id in ids:
+            execute(sql, (now, clean(why), by, memory_id, user_id))
 
     def undo(self, user_id: str) -> str:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about.
@@ -356,9 +354,8 @@ class MemoryStore:
                     f"Nothing was remembered of {shown(user_id)}, so there is nothing to undo."
                 )
             created = max(row["created_at"] for row in rows)
-            over = [r["ended_at"] for r in rows if r["ended_at"]]
-            if over and max(over) > created:
-                last = max(over)
+            last = max(row["ended_at"] or "" for row in rows)
+            if last > created:
                 back = [row["id"] for row in rows if row["ended_at"] == last]
             else:
                 newest = next(row["id"] for row in rows if row["created_at"] == created)

@@ -261,8 +261,14 @@ class RecordedGraph:
                 f"config has {', '.join(unknown)}. Known: {', '.join(_CONFIG)}; what nodes read is configurable."
             )
         thread = thread or config.get("configurable", {}).get("thread_id", "")
-        options: Json = {"tape": {"mode": "live", "sources": []}, "config": config, "results": {}}
-        options |= {"source": self.source, "stream_mode": stream_mode, "thread": thread}
+        options: Json = {
+            "tape": {"mode": "live", "sources": []},
+            "config": config,
+            "results": {},
+            "source": self.source,
+            "stream_mode": stream_mode,
+            "thread": thread,
+        }
         begin = []
         if thread and (ids := self.store.ids(1, graph=self.name, session_id=thread)):
             [last] = ids
@@ -812,7 +818,3 @@ class GraphRun(StoredRun):
     evidence = property(looking.evidence)
     unrecorded = property(looking.unrecorded)
     _read_once = looking.recording
-
-    def what_if(self, node: str, answers: Sequence[Any]) -> list[GraphRun]:
-        """Return a fork for each answer that a node could have been given, in their order."""
-        return [self.fork(answers={node: answer}) for answer in answers]

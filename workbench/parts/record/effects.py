@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import functools
 import operator
 import time
@@ -16,6 +15,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field, is_dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -73,18 +73,8 @@ class ReadState(Json):
         super().__setitem__(name, value)
 
 
-def _noted(method: str, of_all: bool) -> Callable[..., Any]:
-    def read(self: ReadState, *args: Any) -> Any:
-        self.note(list(dict.keys(self)) if of_all else args[:1])
-        return getattr(dict, method)(self, *args)
-
-    return read
-
-
-# dict's own versions of these look at the fields without asking each other
-for _method in ["__getitem__", "__contains__", "get", "pop", "setdefault"]:
-    setattr(ReadState, _method, _noted(_method, of_all=False))
-for _method in [
+_OF_ONE = ("__getitem__", "__contains__", "get", "pop", "setdefault")
+_OF_ALL = (
     "__iter__",
     "keys",
     "values",
@@ -94,8 +84,20 @@ for _method in [
     "__eq__",
     "__or__",
     "__ror__",
-]:
-    setattr(ReadState, _method, _noted(_method, of_all=True))
+)
+"""What reads a field or all of them: dict's own versions look at the fields without asking each other."""
+
+
+def _noted(method: str) -> Callable[..., Any]:
+    def read(self: ReadState, *args: Any) -> Any:
+        self.note(args[:1] if method in _OF_ONE else list(dict.keys(self)))
+        return getattr(dict, method)(self, *args)
+
+    return read
+
+
+for _method in (*_OF_ONE, *_OF_ALL):
+    setattr(ReadState, _method, _noted(_method))
 _MISSING = "missing"
 Asker = tuple[str, str, str]
 """The place of a node, the call in it, and the answers that it had, or LangGraph's id of the pause."""
@@ -103,7 +105,7 @@ CALLED = "called"
 """Before the call that asked: it is a graph or a task, to which LangGraph gives the answer."""
 
 
-@dataclasses.dataclass
+@dataclass
 class Place:
     """Where the running code stands: its run, its node, how often each call was made in it, and what models are asked.
 
@@ -113,8 +115,8 @@ class Place:
     recorder: Recorder
     at: str = ""
     asks: bool = False
-    calls: Counter[str] = dataclasses.field(default_factory=Counter)
-    waiting: dict[tuple[str, str], list[Effect]] = dataclasses.field(
+    calls: Counter[str] = field(default_factory=Counter)
+    waiting: dict[tuple[str, str], list[Effect]] = field(
         default_factory=lambda: defaultdict(list)
     )
 
@@ -251,15 +253,13 @@ class Recorder(Tape):
             effect, lambda: langgraph.execute(node, inputs, config, self.task)
         )
         fields = sorted(inputs.fields - node.unkeyed) if isinstance(inputs, ReadState) else [""]
-        result = dataclasses.replace(
-            result, reads={name: digests.get(name, _MISSING) for name in fields}
-        )
+        result = replace(result, reads={name: digests.get(name, _MISSING) for name in fields})
         if pause is not None:
             self._keep_questions(result)
             raise pause
         value = with_messages(result.value, node.reducers)
         name_messages(value, f"{at} {digest([parts, digests])}")
-        self.keep(dataclasses.replace(result, value=value))
+        self.keep(replace(result, value=value))
         return with_edit(value, edit.get("state"), node.reducers)
 
     def _keep_questions(self, result: Effect) -> None:
@@ -268,7 +268,7 @@ class Recorder(Tape):
         for pause in result.value:
             owner = self._asking.pop(id(pause))
             pauses.append((self._name(_asker(result, owner, pause), pause), owner, pause))
-        result = dataclasses.replace(result, value=pauses, outcome="interrupt")
+        result = replace(result, value=pauses, outcome="interrupt")
         self.keep(result)
         fresh = {*self._note_questions(result)} - self._given
         # LangGraph gives a graph that was killed before it noted its pause no answer the first time
@@ -298,15 +298,13 @@ class Recorder(Tape):
         finally:
             _place.reset(token)
         seconds = time.perf_counter() - began
-        return dataclasses.replace(
-            effect, value=value, seconds=seconds, started_at=started
-        ), pause
+        return replace(effect, value=value, seconds=seconds, started_at=started), pause
 
     def _by_hand(self, wanted: Effect) -> Effect | None:
         edit = self._edits.get(wanted.at, {})
         if "result" not in edit:
             return None
-        effect = dataclasses.replace(wanted, value=edit["result"], edited=True)
+        effect = replace(wanted, value=edit["result"], edited=True)
         self.keep(effect)
         return effect
 
@@ -408,7 +406,7 @@ class Recorder(Tape):
     ) -> Divergence:
         """Return how a node differs from what was recorded at its place."""
         before = [
-            dataclasses.replace(e, name=at, parts={**e.parts, "state": e.reads or {}})
+            replace(e, name=at, parts={**e.parts, "state": e.reads or {}})
             for e in self._recorded
             if (e.kind, e.name, e.at) == (node.kind, node.path, at)
         ][:1]
@@ -476,9 +474,7 @@ class Recorder(Tape):
         node, colon, call = effect.at.partition(":")
         own = [q for q, name in self._questions[node].items() if name.endswith(colon + call)]
         if answers := [self.answers[question] for question in own if question in self.answers]:
-            effect = dataclasses.replace(
-                effect, parts={**effect.parts, "answers": digest(answers)}
-            )
+            effect = replace(effect, parts={**effect.parts, "answers": digest(answers)})
         taken = self.take(effect)
         if taken is not None:
             is_tool = effect.kind == "tool"
@@ -502,7 +498,7 @@ class Recorder(Tape):
         on_tape = value
         if isinstance(op, PutOp):
             on_tape = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
-        effect = dataclasses.replace(effect, value=on_tape, replayed=recorded is not None)
+        effect = replace(effect, value=on_tape, replayed=recorded is not None)
         self._note_put(effect)
         self.keep(effect)
         return [tuple(namespace) for namespace in value] if name == "listnamespaces" else value
@@ -542,7 +538,7 @@ def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt, 
 def with_messages(value: Any, reducers: langgraph.Reducers) -> Any:
     """Return a change of the state with messages in place of their short forms, where its reducer would make them."""
     if isinstance(value, Command):
-        return dataclasses.replace(value, update=with_messages(value.update, reducers))
+        return replace(value, update=with_messages(value.update, reducers))
     if isinstance(value, Send):
         return Send(value.node, with_messages(value.arg, {"messages": add_messages, **reducers}))
     if isinstance(value, list):
@@ -577,8 +573,8 @@ def edited_state(state: Any, fields: Json) -> Any:
         return {**state, **fields}
     if isinstance(state, BaseModel):
         return state.model_copy(update=fields)
-    if dataclasses.is_dataclass(state) and not isinstance(state, type):
-        return dataclasses.replace(state, **fields)
+    if is_dataclass(state) and not isinstance(state, type):
+        return replace(state, **fields)
     raise RunError(f"The state is a {type(state).__name__}, of which no field can be replaced.")
 
 
@@ -592,7 +588,7 @@ def with_edit(value: Any, fields: Json | None, reducers: langgraph.Reducers) -> 
     if isinstance(value, Command):
         if value.graph:  # what it changes is the state of a graph around its own
             return value
-        return dataclasses.replace(value, update=with_edit(value.update, fields, reducers))
+        return replace(value, update=with_edit(value.update, fields, reducers))
     if value is None:
         value = {}
     if not isinstance(value, Mapping):
@@ -668,9 +664,7 @@ class RecordedCalls(BaseCache):
         seconds = time.time() - effect.started_at
         usages = [getattr(reply, "usage_metadata", None) or {} for reply in replies]
         tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
-        place.recorder.keep(
-            dataclasses.replace(effect, value=replies, seconds=seconds, tokens=tokens)
-        )
+        place.recorder.keep(replace(effect, value=replies, seconds=seconds, tokens=tokens))
 
     def clear(self, **kwargs: Any) -> None:
         """Clear the cache behind this one."""

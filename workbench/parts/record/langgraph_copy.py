@@ -7,17 +7,16 @@ Private attributes of LangGraph and LangChain are used in this module only. They
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
-import dataclasses
-import functools
 import inspect
 import sys
-import types
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum
-from functools import partial
+from functools import partial, wraps
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, cast
 
 from langchain_core.documents import Document
@@ -78,7 +77,7 @@ class Node(NamedTuple):
     unkeyed: frozenset[str] = frozenset()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Final:
     """What an ``@entrypoint`` returns and what it saves: LangGraph's own class cannot be read back."""
 
@@ -146,9 +145,7 @@ class Copier(NamedTuple):
             "unkeyed": frozenset([*builder.managed, *untracked]),
         }
         builder.nodes = {
-            name: dataclasses.replace(
-                spec, runnable=self._wrapped(f"{path}{name}", spec.runnable, fields)
-            )
+            name: replace(spec, runnable=self._wrapped(f"{path}{name}", spec.runnable, fields))
             for name, spec in builder.nodes.items()
         }
         branches = builder.branches
@@ -231,15 +228,15 @@ def _tool_node(node: ToolNode, recorder: Callable[[], Any]) -> ToolNode:
 def _rebound(node: RunnableCallable, replacements: Mapping[int, Any]) -> RunnableCallable:
     """Return the node with functions whose globals hold the replacements."""
     twin = copy.copy(node)
-    if isinstance(node.func, types.FunctionType):
+    if isinstance(node.func, FunctionType):
         twin.func = with_globals(node.func, replacements)
         twin.afunc = partial(run_in_executor, None, twin.func)
-    elif isinstance(node.afunc, types.FunctionType):
+    elif isinstance(node.afunc, FunctionType):
         twin.afunc = with_globals(node.afunc, replacements)
     return twin
 
 
-def with_globals(function: types.FunctionType, replacements: Mapping[int, Any]) -> Any:
+def with_globals(function: FunctionType, replacements: Mapping[int, Any]) -> Any:
     """Return a function of the same code that finds other objects behind the names of some of its globals."""
     names = {
         name: replacements[id(target)]
@@ -248,7 +245,7 @@ def with_globals(function: types.FunctionType, replacements: Mapping[int, Any]) 
     }
     if not names:
         return function
-    twin = types.FunctionType(
+    twin = FunctionType(
         function.__code__, {**function.__globals__, **names}, function.__name__, function.__defaults__,
         function.__closure__,
     )  # fmt: skip
@@ -264,7 +261,7 @@ def code_version(runnable: Any) -> str:
     """
     values = (
         digest(list(_constants(value.__code__)))
-        if isinstance(value, types.FunctionType)
+        if isinstance(value, FunctionType)
         else _leaf_digest(value)
         for value in reachable(runnable)
     )
@@ -286,11 +283,11 @@ def reachable(runnable: Any) -> Iterator[Any]:
     waiting = [(runnable, 0, "")]
     while waiting:
         value, depth, package = waiting.pop()
-        value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value
-        if id(value) in seen or depth > deepest or isinstance(value, (types.ModuleType, Pregel)):
+        value = inspect.unwrap(value) if isinstance(value, FunctionType) else value
+        if id(value) in seen or depth > deepest or isinstance(value, (ModuleType, Pregel)):
             continue
         seen[id(value)] = value
-        if isinstance(value, types.FunctionType):
+        if isinstance(value, FunctionType):
             own = (value.__module__ or "").partition(".")[0]
             if package in ("", own):
                 yield value
@@ -301,22 +298,22 @@ def reachable(runnable: Any) -> Iterator[Any]:
         waiting += [(inner, depth + 1, package) for inner in _inside(value)]
 
 
-def _referenced(function: types.FunctionType) -> list[Any]:
+def _referenced(function: FunctionType) -> list[Any]:
     """Return what a function finds behind its names: in its defaults, its closure, its globals and their modules."""
     codes = [function.__code__]
     for code in codes:
-        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     names = dict.fromkeys(name for code in codes for name in code.co_names)
     closure = list[Any](function.__defaults__ or ())
     for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):  # it is empty yet
+        with suppress(ValueError):  # it is empty yet
             closure.append(cell.cell_contents)
     values = [
         _with_name(name, function.__globals__[name])
         for name in names
         if name in function.__globals__
     ]
-    modules = [vars(module) for module in values if isinstance(module, types.ModuleType)]
+    modules = [vars(module) for module in values if isinstance(module, ModuleType)]
     own = [
         module
         for module in modules
@@ -338,7 +335,7 @@ def _inside(value: Any) -> Sequence[Any]:
     if isinstance(value, partial):
         bound = [*value.args, *value.keywords.values()]
         return bound[-1:] if value.func is run_in_executor else [value.func, *bound]
-    if isinstance(value, types.MethodType):
+    if isinstance(value, MethodType):
         return [value.__func__, value.__self__, *_own_settings(value.__self__)]
     if isinstance(value, (str, BaseChatModel, type)):
         return []
@@ -349,14 +346,14 @@ def _inside(value: Any) -> Sequence[Any]:
     functions = (getattr(value, name, None) for name in ("func", "coroutine", "afunc"))
     if function := next(filter(None, functions), None):
         return [function]
-    has_fields = isinstance(value, Runnable) or dataclasses.is_dataclass(value)
+    has_fields = isinstance(value, Runnable) or is_dataclass(value)
     fields = list(vars(value).values()) if has_fields else []
     return [*fields, *_own_settings(value), type(value).__call__] if callable(value) else fields
 
 
 def _own_settings(value: Any) -> list[Any]:
     """Return the attributes of an object whose code is a node's, by name: a client or a lock among them is none."""
-    kinds = (*_SETTINGS, list, tuple, dict, types.FunctionType)
+    kinds = (*_SETTINGS, list, tuple, dict, FunctionType)
     pairs = sorted(getattr(value, "__dict__", {}).items())
     return [
         type(value).__qualname__,
@@ -377,16 +374,16 @@ def _leaf_digest(value: Any) -> str:
     if isinstance(value, type):
         if issubclass(value, BaseModel):
             # a field that JSON has no type for
-            with contextlib.suppress(AttributeError, PydanticUserError):
+            with suppress(AttributeError, PydanticUserError):
                 return digest(value.model_json_schema())
         return ""
     return digest(value)
 
 
-def _constants(code: types.CodeType) -> Iterator[str]:
+def _constants(code: CodeType) -> Iterator[str]:
     yield f"{code.co_name} {code.co_code.hex()} {code.co_names}"
     for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
+        if isinstance(constant, CodeType):
             yield from _constants(constant)
         else:
             yield repr(constant)
@@ -443,7 +440,7 @@ def with_answers(config: Any, answers: Data) -> Any:
 def with_resume(config: Any, answers: Iterable[Any], next_place: Callable[[], int]) -> Any:
     """Return the config of a task to which these answers were given; ``next_place`` is that of the next one."""
     configurable = config["configurable"]
-    scratchpad = dataclasses.replace(
+    scratchpad = replace(
         configurable[CONFIG_KEY_SCRATCHPAD], resume=list(answers), interrupt_counter=next_place
     )
     return {**config, "configurable": {**configurable, CONFIG_KEY_SCRATCHPAD: scratchpad}}
@@ -477,9 +474,9 @@ async def execute(node: Node, state: Any, config: Any, record_task: Callable[[An
 def default_context(graph: Any) -> Any:
     """Return the context of a run that is given none, as LangGraph's server makes it: the schema's defaults."""
     schema: Any = getattr(graph, "context_schema", None)
-    if dataclasses.is_dataclass(schema) or hasattr(schema, "model_fields"):
+    if is_dataclass(schema) or hasattr(schema, "model_fields"):
         # it has fields without a default
-        with contextlib.suppress(TypeError, ValueError, LookupError):
+        with suppress(TypeError, ValueError, LookupError):
             return schema()
     return None
 
@@ -494,7 +491,7 @@ def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
         for node in nodes(twin)
         for value in reachable(node.runnable)
         if isinstance(value, type)
-        and (issubclass(value, (BaseModel, Enum)) or dataclasses.is_dataclass(value))
+        and (issubclass(value, (BaseModel, Enum)) or is_dataclass(value))
     ]
     allowed: set[Any] = {
         (kind.__module__, kind.__name__) for kind in (Document, Final, Item, SearchItem, *kinds)
@@ -511,13 +508,13 @@ def recorded_function(
     """Return a function of the same kind, synchronous or not, that calls through ``call(args, kwargs, execute)``."""
     if asyncio.iscoroutinefunction(function):
 
-        @functools.wraps(function)
+        @wraps(function)
         async def acall(*args: Any, **kwargs: Any) -> Any:
             return await call(args, kwargs, lambda: function(*args, **kwargs))
 
         return acall
 
-    @functools.wraps(function)
+    @wraps(function)
     def wait(*args: Any, **kwargs: Any) -> Any:
         async def execute() -> Any:
             return function(*args, **kwargs)

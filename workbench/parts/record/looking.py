@@ -19,7 +19,7 @@ from workbench.parts.record.digests import digest, leaves, plain
 from workbench.parts.record.effects import questions
 from workbench.records.tape import EDITED, Effect
 from workbench.runs.calls import Calls, make_call
-from workbench.state import Data, Json, RetrievalResult
+from workbench.state import Data, Json, RetrievalResult, pick
 from workbench.text import own_table, to_json
 from workbench.tools.evidence import make_evidence
 from workbench.views.blocks import Block, Column, Lines, clipped, one_line
@@ -96,7 +96,7 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         tape.append(replace(effect, value=value, kind="tool", counted=True))
     evidence = run.evidence
     return SimpleNamespace(
-        **{name: row[name] for name in ("run_id", "message", "session_id", "error", "options")},
+        **pick(row, "run_id", "message", "session_id", "error", "options"),
         **{name: [] for name in ("plans", "reflections", "citations")},
         status=run.status,
         review=run.review,

@@ -18,7 +18,7 @@ from workbench.errors import RunError
 from workbench.parts.record.agent import GraphRun, RecordedGraph, record
 from workbench.parts.record.questions import read_json
 from workbench.records.tape import Effect
-from workbench.state import Data, Json
+from workbench.state import Data, Json, drop
 from workbench.text import own_table
 
 _TABLES = own_table(__file__)
@@ -86,7 +86,7 @@ def _records(content: Any) -> Iterator[Json]:
         for name in _NESTED:
             yield from _records(content.get(name) or [])
         if any(name in content for name in _KEYS["start"]):
-            yield {name: value for name, value in content.items() if name not in _NESTED}
+            yield drop(content, *_NESTED)
 
 
 def _span(fields: Json) -> Json:

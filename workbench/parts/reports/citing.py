@@ -15,7 +15,7 @@ from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
-from workbench.errors import MissingExtra
+from workbench.errors import needing
 from workbench.parts.reports.markdown import address, escaped, inline, linked, words
 from workbench.state import Data, Json, RetrievalResult
 from workbench.text import CJK, detect_language, iso, own_table, titled
@@ -166,10 +166,8 @@ _SOURCE = b"""
 
 def _by_csl(entries: Sequence[tuple[str, str]], style: str) -> list[str]:
     """Set each entry of BibTeX in the language of its own title, as GB/T 7714 asks."""
-    try:
+    with needing("A reference style by CSL", "reports"):
         import typst
-    except ImportError:
-        raise MissingExtra("A reference style by CSL", "reports") from None
     with tempfile.TemporaryDirectory() as nothing:
         compiler: Any = typst
         page = compiler.compile(

@@ -71,6 +71,8 @@ from workbench.state import (
     SectionContent,
     SectionOutline,
     StepTask,
+    pick,
+    unique,
 )
 from workbench.text import detect_language, to_json, visible
 from workbench.views.labels import Labels
@@ -213,7 +215,7 @@ def _clarification(
         question_id=question_id,
         kind=kind,
         question=question,
-        options=list(dict.fromkeys(options)),
+        options=unique(options),
         assumed=assumed,
         must=kind == "name",
         answer="",
@@ -508,7 +510,7 @@ async def _one_more(
     plan = with_aspects(
         before, state["query"], [(wish, [])], (), state["kb_prefixes"], context.settings
     )
-    plan = plan.model_copy(update={"version": before.version + 1})
+    plan = plan.copy_with(version=before.version + 1)
     context.runs.save_plan(state["run_id"], plan.dump(), who, wish)
     for step in plan.steps[len(before.steps) :]:
         task = StepTask(
@@ -550,7 +552,7 @@ async def fan_out(state: ConversationState) -> list[Send] | str:
     prints = {
         section["section_id"]: section["fingerprint"] for section in state.get("sections", [])
     }
-    shared = {name: state[name] for name in _SHARED}  # type: ignore[literal-required]
+    shared = pick(state, *_SHARED)
     tasks = [
         {
             **shared,

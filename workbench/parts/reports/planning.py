@@ -12,7 +12,7 @@ from workbench.graphs.plan import FULL, SEARCH, say, scaled_budget, slug
 from workbench.plans import Plan, PlanStep, fresh_id, last_records
 from workbench.ports import Context, Tools
 from workbench.settings import Settings
-from workbench.state import ExecutionRecord, Records, RetrievalState
+from workbench.state import ExecutionRecord, Records, RetrievalState, unique
 from workbench.tools.registry import check
 
 
@@ -60,17 +60,13 @@ def with_aspects(
                 budget=scaled_budget(settings, *FULL),
             )
             plan = plan.adding(step)
-    return plan.model_copy(
-        update={"assumptions": list(dict.fromkeys([*stated, *plan.assumptions]))}
-    )
+    return plan.copy_with(assumptions=unique([*stated, *plan.assumptions]))
 
 
 def runnable(plan: Plan, tools: Tools) -> Plan:
     """Return the plan without the steps that cannot run and those that wait for them: what a lax signal runs."""
     while bad := {p["step_id"] for p in check(plan, tools)} & set(plan.by_id()):
-        plan = plan.model_copy(
-            update={"steps": [step for step in plan.steps if step.step_id not in bad]}
-        )
+        plan = plan.copy_with(steps=[step for step in plan.steps if step.step_id not in bad])
     return plan
 
 
@@ -107,7 +103,7 @@ def asking_for_missing(plan: Plan, records: Records) -> Plan:
         if reflection.step_id in last and (words := _missing(last[reflection.step_id])):
             for step_id in validated(reflection):
                 steps[step_id] = asking_for(plan.step(step_id), words)
-    return plan.model_copy(update={"steps": [steps[step.step_id] for step in plan.steps]})
+    return plan.copy_with(steps=[steps[step.step_id] for step in plan.steps])
 
 
 def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
@@ -121,9 +117,7 @@ def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
     if not isinstance(query, str):
         return step
     more = [word for word in missing if word.casefold() not in query.casefold()]
-    return step.model_copy(
-        update={"tool_input": {**step.tool_input, "query": " ".join([query, *more])}}
-    )
+    return step.copy_with(tool_input={**step.tool_input, "query": " ".join([query, *more])})
 
 
 def validated(step: PlanStep) -> list[str]:

@@ -27,7 +27,7 @@ from workbench.plans import ENDED_WELL, Plan, is_idle, last_records
 from workbench.records.writing import write_file
 from workbench.runs.run import Run
 from workbench.settings import RULES, Settings
-from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
+from workbench.state import Data, ExecutionRecord, Json, RetrievalResult, drop, pick
 from workbench.text import clean
 from workbench.views.drawing import STYLE
 from workbench.views.labels import Labels, labels_for
@@ -143,7 +143,7 @@ class Report:
         numbers = self._kept.get("numbers", {})
         return [
             {
-                **{name: value for name, value in section.items() if name != "sources"},
+                **drop(section, "sources"),
                 "text": texts.get(section["section_id"], section["text"]),
                 "evidence_ids": [i for i in section["sources"] if i in numbers],
             }
@@ -191,9 +191,11 @@ class Report:
         arguments = {name: options[name] for name in _UPDATE_OPTIONS if options.get(name)}
         arguments["as_of"], arguments["known"] = options.get("dates", ("", ""))
         # what was answered holds, though the documents, and so the options, may read differently now
-        names = ("point", "action", "edits", "message", "note")
-        clarified = [d for d in self.run.decisions if d["point"] == "clarify"]
-        answers = [{name: d[name] for name in names} for d in clarified]  # type: ignore[literal-required]
+        answers = [
+            pick(decision, "point", "action", "edits", "message", "note")
+            for decision in self.run.decisions
+            if decision["point"] == "clarify"
+        ]
         arguments |= {
             "review": ["clarify"] if answers else [],
             "reviewer": ReplayReviewer(answers, rest="rules"),
@@ -272,8 +274,7 @@ class Report:
                     "original_query": run.message,
                     "refined_query": run.query if run.query != run.message else None,
                     "clarification_history": [
-                        {name: turn[name] for name in ("question", "answer")}
-                        for turn in self.clarifications
+                        pick(turn, "question", "answer") for turn in self.clarifications
                     ],
                     "user_preferences": {"known": self._kept.get("preferences", "").splitlines()},
                     "domain_context": run.state.get("kb_prefix", "")
@@ -383,7 +384,7 @@ def _call(record: ExecutionRecord) -> Json:
 
 def _evidence_json(result: RetrievalResult) -> Json:
     """Return a piece of evidence by the names of the requirement."""
-    fields = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
+    fields = pick(result, "result_id", "evidence", "metadata", "score")
     entity = "DO" if result["metadata"].get("doc_id") else "L2-DO"
     return {
         **fields,

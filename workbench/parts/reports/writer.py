@@ -38,6 +38,7 @@ from workbench.state import (
     ReportOutline,
     RetrievalResult,
     SectionOutline,
+    unique,
 )
 from workbench.text import CJK, detect_language, fold, sentences, terms, titled, unmarked, visible
 from workbench.tools.scoring import shares_said
@@ -173,11 +174,6 @@ def new_outline(state: Data, sections: list[SectionOutline]) -> ReportOutline:
         sections=sections,
         total_estimated_words=sum(section["estimated_words"] for section in sections),
     )
-
-
-def unique(ids: Iterable[str]) -> list[str]:
-    """Return ids in their order, each once."""
-    return list(dict.fromkeys(ids))
 
 
 def carried(
@@ -349,7 +345,7 @@ async def section_by_model(
     writing = _Writing(context, question, section["title"], pieces, **slots)
     mapped = context.settings.mapreduce and len(pieces) >= context.settings.mapreduce_threshold
     text = await (writing.reduced() if mapped else writing.directly())
-    return Draft(text, list(dict.fromkeys(writing.notes)), context.settings.role_model("writer"))
+    return Draft(text, unique(writing.notes), context.settings.role_model("writer"))
 
 
 async def abstract_by_model(context: Context, question: str, sections: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ from workbench.plans import Frozen
 from workbench.records.store import new_run_id
 from workbench.runs.asking import RunOptions, checked_message
 from workbench.session import Workbench
-from workbench.state import ConversationState, Data, Json
+from workbench.state import ConversationState, Data, Json, drop, pick
 
 # The server's watch for blocking calls looks at every event loop of the process. The graphs work in the loop of their
 # workspace (``_on_workspace_loop``), where a call that blocks holds up no request; the factories open it in a thread.
@@ -157,8 +157,7 @@ async def _on_workspace_loop(workbench: Workbench, events: AsyncIterator[T]) -> 
 
 def bind(graph: Any, binding: Binding, **update: Any) -> BoundGraph:
     """Return a copy of the graph as a ``BoundGraph`` with its binding."""
-    own = ("__orig_class__", "binding")
-    attributes = {name: value for name, value in vars(graph).items() if name not in own}
+    attributes = drop(vars(graph), "__orig_class__", "binding")
     bound = BoundGraph(**{**attributes, **update})
     bound.binding = binding
     return bound
@@ -251,8 +250,8 @@ def retrieval() -> BoundGraph:
             )
         wb.knowledge.get(kb)
         defaults = wb.agents.get(f"{kb}:fusion_agent").input(query, thread, thread)
-        fixed = ("run_id", "query", "kb_prefix", "kb_prefixes", "route_decision")
-        return {**defaults, "debug": False, **values, **{name: defaults[name] for name in fixed}}
+        fixed = pick(defaults, "run_id", "query", "kb_prefix", "kb_prefixes", "route_decision")
+        return {**defaults, "debug": False, **values, **fixed}
 
     return bind(build_retrieval().compile(), Binding(wb, complete, RetrievalOptions))
 

@@ -42,7 +42,7 @@ from workbench.runs.run import Run
 from workbench.runs.stored import debug_events, snapshot
 from workbench.session import Workbench
 from workbench.settings import Settings
-from workbench.state import Data, Json, without_empty
+from workbench.state import Data, Json, pick, without_empty
 from workbench.text import to_json
 
 MOST_BYTES = 1_000_000
@@ -214,11 +214,7 @@ def list_runs(wb: Workbench, form: RunsQuery) -> Json:
     """Return the runs, newest first, one row each."""
     equals = without_empty(form.model_dump(exclude={"limit"}))
     names = ("run_id", "status", "message", "query", "user_id", "session_id", "created_at")
-    return {
-        "runs": [
-            {name: line[name] for name in names} for line in wb.runs.lines(form.limit, **equals)
-        ]
-    }
+    return {"runs": [pick(line, *names) for line in wb.runs.lines(form.limit, **equals)]}
 
 
 def show_run(wb: Workbench, form: RunQuery) -> Json:
@@ -237,7 +233,7 @@ def show_debug(wb: Workbench, form: RunQuery) -> Json:
     return {
         "request_id": form.run_id,
         **collected,
-        **{name: document[name] for name in ("status", *_DEBUG)},
+        **pick(document, "status", *_DEBUG),
     }
 
 
@@ -308,7 +304,7 @@ async def _outcome(run: Run, debug: bool) -> tuple[Json, int]:
 def _summary(run: Run, debug: bool) -> tuple[Json, int]:
     document = run.to_dict()
     if document["status"] in ("done", "paused"):
-        answer_fields = {name: document[name] for name in (*_ANSWER, *(_DEBUG if debug else ()))}
+        answer_fields = pick(document, *_ANSWER, *(_DEBUG if debug else ()))
         return {"conversation_id": run.row["conversation_id"], **answer_fields}, 200
     hint = f"Run {run.run_id} is {run.status}. Continue it with the decision `resume`."
     detail = {
@@ -383,7 +379,7 @@ class Events(StreamingResponse):
             return failed(outcome["detail"])
         if outcome["review"]:
             return review(outcome["review"])
-        return done(**{name: outcome[name] for name in ("run_id", "conversation_id", "answer")})
+        return done(**pick(outcome, "run_id", "conversation_id", "answer"))
 
 
 async def _paced(events: AsyncGenerator[T], seconds: float) -> AsyncGenerator[T | None]:
@@ -424,9 +420,7 @@ async def _read(request: Request, form: type[Form]) -> Form:
                 )
         return form.model_validate_json(bytes(body)).model_copy(update=request.path_params)
     except ValidationError as error:
-        faults = [
-            {name: fault[name] for name in ("loc", "msg", "type")} for fault in error.errors()
-        ]
+        faults = [pick(fault, "loc", "msg", "type") for fault in error.errors()]
         raise HTTPException(422, faults) from None  # type: ignore[arg-type]
 
 

@@ -31,7 +31,7 @@ from workbench.records.proposals import description, proposal
 from workbench.runs.asking import LONGEST_MESSAGE, LONGEST_NAME
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.state import REVIEW_POINTS, Data
+from workbench.state import REVIEW_POINTS, Data, drop, pick
 from workbench.text import visible
 from workbench.views.blocks import Block
 from workbench.views.outline import IN_TERMINAL, outline
@@ -118,10 +118,7 @@ class Tools:
         """Show a run: its plan, records, reflections, decisions, answer, sources, and the calls of models."""
         run = self._wb.run(run_id)
         document = run.to_dict()
-        calls = [
-            {name: field for name, field in call.items() if name != "messages"}
-            for call in run.calls()
-        ]
+        calls = [drop(call, "messages") for call in run.calls()]
         return _result({**document, "calls": calls}, _text(outline(document, IN_TERMINAL)))
 
     async def answer(
@@ -223,7 +220,8 @@ def _progress_line(event: Data) -> str:
 def _outcome(run: Run) -> CallToolResult:
     """Return how a run ended, or what it waits for."""
     document = run.to_dict()
-    names = (
+    content = pick(
+        document,
         "run_id",
         "session_id",
         "status",
@@ -234,9 +232,8 @@ def _outcome(run: Run) -> CallToolResult:
         "stop_reason",
         "error",
     )
-    content = {name: document[name] for name in names}
     content["citations"] = [
-        {name: citation[name] for name in ("n", "result_id", "sentence")}
+        pick(citation, "n", "result_id", "sentence")
         | {name: str(citation["source"].get(name) or "") for name in ("title", "url")}
         for citation in document["citations"]
     ]

@@ -101,9 +101,7 @@ class Metrics:
 
 
 def serve(address: str) -> Metrics | None:
-    """Return the counters that are served at ``HOST:PORT``; None for "", and, with a warning, where that fails."""
-    if not address:
-        return None
+    """Return the counters that are served at ``HOST:PORT``; None, with a warning, where that fails."""
     with _lock:
         try:
             return _served.setdefault(address, _served.get(address) or Metrics(address))
@@ -128,21 +126,19 @@ class Observers(Service):
 
     def __init__(self, wb: Any):
         super().__init__(wb)
-        settings = wb.settings
-        tools = wb.tools
-        if settings.spans:
+        self._observe: dict[str, Callable[[Recording], None]] = {}
+        self._threads: list[threading.Thread] = []
+        self.metrics = None
+        if wb.settings.spans:
             _check_library(
                 "opentelemetry.exporter.otlp.proto.http", "WORKBENCH_SPANS=otlp", "tracing"
             )
-        if settings.metrics:
-            _check_library("prometheus_client", "WORKBENCH_METRICS", "metrics")
-        self._observe: dict[str, Callable[[Recording], None]] = {}
-        self._threads: list[threading.Thread] = []
-        self.metrics = counters = serve(settings.metrics)
-        if counters:
-            self._observe["metrics"] = lambda run: counters.count(run, tools)
-        if settings.spans:
             self._observe["spans"] = send
+        if wb.settings.metrics:
+            _check_library("prometheus_client", "WORKBENCH_METRICS", "metrics")
+            self.metrics = serve(wb.settings.metrics)
+        if counters := self.metrics:
+            self._observe["metrics"] = lambda run: counters.count(run, wb.tools)
 
     def ended(self, run: Recording) -> None:
         """Observe a run that has ended, in a thread of its own."""

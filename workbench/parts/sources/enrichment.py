@@ -24,6 +24,8 @@ from workbench.state import (
     Json,
     RetrievalResult,
     RetrievalState,
+    unique,
+    without_empty,
 )
 from workbench.text import CJK, detect_language, own_table
 from workbench.tools import evidence
@@ -86,7 +88,7 @@ async def search(
 ) -> EnrichmentOutput:
     """Ask the source of this base for the names, and judge what it says by the words of the query."""
     query = tool_input.query
-    language = detect_language(tool_input.query)
+    language = detect_language(query)
     enricher = knowledge.enricher
     if enricher is None:
         with log("ask") as detail:
@@ -96,14 +98,9 @@ async def search(
         wanted = await asyncio.to_thread(_wanted, query, tool_input.names, knowledge)
         detail["names"] = [name.name for name in wanted]
     with log("ask", source=enricher.name) as detail:
-        reply = await enricher(wanted, language) if wanted else None
-        notes = reply["notes"] if reply else [note("no name", language, source=enricher.name)]
-        detail |= {
-            "answers": reply["asked"] if reply else 0,
-            **({"notes": notes} if notes else {}),
-        }
-    if reply is None:
-        return EnrichmentOutput(notes=notes)
+        reply = await enricher(wanted, language)
+        notes = reply["notes"] if wanted else [note("no name", language, source=enricher.name)]
+        detail |= {"answers": reply["asked"], **without_empty({"notes": notes})}
     with log("judge") as detail:
         results_found = await asyncio.to_thread(_judged, query, reply, knowledge, enricher.name)
         detail["hits"] = len(results_found)
@@ -121,9 +118,7 @@ async def search(
 
 def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[Wanted]:
     """Each name as the language of the query writes it, with the years in the query and of the document about it."""
-    names_asked = list(dict.fromkeys(names)) or [
-        mention["name"] for mention in names_in(query, [knowledge])
-    ]
+    names_asked = unique(names) or [mention["name"] for mention in names_in(query, [knowledge])]
     years_in_query = list(map(int, _YEAR.findall(query)))
     chinese = detect_language(query) == "zh"
     wanted = []
@@ -195,8 +190,8 @@ Added = tuple[list[RetrievalResult], Enrichment]
 
 async def enriched(state: RetrievalState, context: Context) -> Added | None:
     """Return what an external source adds to the evidence; None when nothing is missing or no source can be asked."""
-    decision = state.get("route_decision")
-    question = decision.get("question") if decision else None
+    decision: Data = state.get("route_decision") or {}
+    question = decision.get("question")
     steps = [record for record in state.get("records", []) if record["tool"] == TOOL.name]
     stopped = state.get("stop_reason") == "stopped_by_reviewer"
     if steps or stopped or not state.get("reflections"):  # nothing was judged
@@ -283,4 +278,4 @@ def missing_names(state: RetrievalState) -> list[str]:
     titles = {
         title for title, field in signals.get("missing_fields", []) if field in TEXTS["sentences"]
     }
-    return list(dict.fromkeys([*names, *sorted(titles)]))
+    return unique([*names, *sorted(titles)])

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from workbench.errors import MissingExtra, SettingsError, WorkspaceError
+from workbench.errors import SettingsError, WorkspaceError, needing
 from workbench.records.conversations import TABLES, VERSION, Execute, SqlConversations
 from workbench.state import Json, without_empty
 
@@ -48,11 +48,9 @@ class PostgresConversations(SqlConversations):
         self.create_tables("conversation", VERSION, TABLES)
 
     def _connect(self) -> psycopg.Connection[Json]:
-        try:
+        with needing("A conversation store in PostgreSQL", "postgres"):
             import psycopg
             from psycopg.rows import dict_row
-        except ImportError:
-            raise MissingExtra("A conversation store in PostgreSQL", "postgres") from None
         parts = {} if self._dsn else environment()
         try:
             return psycopg.connect(

@@ -11,9 +11,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -45,8 +44,7 @@ _RELATIONS: Mapping[str, str] = TEXTS["relations"]
 class Record:
     """A film or a person: ``kind`` is ``movie`` or ``person``, ``number`` the id.
 
-    ``credits`` are names by their relation, each with TMDB's id of the person, 0 where it is missing. The first of
-    ``names`` is shown. A hit of a search has no text and no credits.
+    The first of ``names`` is shown. A hit of a search has no text, and of the fields only the year.
     """
 
     kind: str
@@ -54,7 +52,6 @@ class Record:
     names: tuple[str, ...]
     fields: Data
     text: str = ""
-    credits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def year(self) -> int | None:
@@ -89,9 +86,7 @@ def text(value: Any, limit: int = 200) -> str:
 
 def number(value: Any) -> int:
     """Return a whole number that can be an id or an amount; 0 for anything else."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53:
-        return value
-    return 0
+    return value if type(value) is int and 0 < value < 2**53 else 0
 
 
 def items(answer: Any, name: str) -> list[Data]:
@@ -120,21 +115,16 @@ def film(answer: Data, language: str) -> Record | None:
     names = _texts([answer.get("title"), answer.get("original_title")])
     if not tmdb_id or not names:
         return None
-    people: dict[str, dict[str, int]] = {role: {} for role in _RELATIONS}
-    cast = [("cast", item) for item in items(answer.get("credits"), "cast")]
-    crew = [
-        (TEXTS["jobs"].get(text(item.get("job")), ""), item)
-        for item in items(answer.get("credits"), "crew")
-    ]
-    for role, item in [*cast, *crew]:
-        name = text(item.get("name"))
-        if role and name and len(people[role]) < _LIMIT:
-            people[role].setdefault(name, number(item.get("id")))
+    credits = answer.get("credits")
+    people: dict[str, list[Data]] = {role: [] for role in _RELATIONS}
+    people["cast"] = items(credits, "cast")
+    for item in items(credits, "crew"):
+        people.get(TEXTS["jobs"].get(text(item.get("job"))), []).append(item)
     fields = {
         "year": _year(answer),
-        **{role: list(credits) for role, credits in people.items()},
-        "genres": _names(answer, "genres"),
-        "countries": _names(answer, "production_countries"),
+        **{role: _names(members) for role, members in people.items()},
+        "genres": _names(items(answer, "genres")),
+        "countries": _names(items(answer, "production_countries")),
         **_amounts(answer, language == "zh"),
     }
     translations = (
@@ -150,7 +140,6 @@ def film(answer: Data, language: str) -> Record | None:
         _texts([*names, *(item.get("title") for item in titled)]),
         without_empty(fields),
         text(answer.get("overview"), _LONG),
-        {relation: people[role] for role, relation in _RELATIONS.items()},
     )
 
 
@@ -177,13 +166,8 @@ def person(answer: Data) -> Record | None:
 def _amounts(answer: Data, chinese: bool) -> dict[str, str]:
     """Return running time, money and rating in words."""
     votes = number(answer.get("vote_count"))
-    average = answer.get("vote_average")
-    rated = (
-        isinstance(average, int | float)
-        and not isinstance(average, bool)
-        and 0 < average <= 10
-        and votes
-    )
+    average: Any = answer.get("vote_average")
+    rated = type(average) in (int, float) and 0 < average <= 10 and votes
     dollars = {name: number(answer.get(name)) for name in ("budget", "revenue")}
     minutes = number(answer.get("runtime"))
     rating = ("{:.1f}/10 (TMDB, {:,} votes)", "{:.1f}/10（TMDB，{:,} 票）")[chinese]
@@ -194,8 +178,8 @@ def _amounts(answer: Data, chinese: bool) -> dict[str, str]:
     }
 
 
-def _names(answer: Data, name: str) -> list[str]:
-    return list(_texts(item.get("name") for item in items(answer, name)))[:_LIMIT]
+def _names(members: Iterable[Data]) -> list[str]:
+    return list(_texts(member.get("name") for member in members))[:_LIMIT]
 
 
 def _texts(values: Iterable[Any]) -> tuple[str, ...]:
@@ -221,9 +205,9 @@ def as_enriched(records: Iterable[Record], language: str) -> Enriched:
         passages.append(_passage(record, language == "zh"))
         kind = "Film" if record.kind == "movie" else "Person"
         entities.setdefault(record.place, _entity(record.place, kind, record.names, record.place))
-        for relation, credits in record.credits.items():
-            for name, tmdb_id in credits.items():
-                person_id = f"tmdb:person/{tmdb_id}" if tmdb_id else f"person:{name_key(name)}"
+        for role, relation in _RELATIONS.items():
+            for name in record.fields.get(role, ()):
+                person_id = f"person:{name_key(name)}"
                 entities.setdefault(person_id, _entity(person_id, "Person", [name]))
                 ends = (record.place, person_id)
                 source, target = ends[::-1] if relation == "acted_in" else ends
@@ -402,9 +386,7 @@ class _Server:
         self._url = settings.tmdb_base_url.rstrip("/")
         self._key = key
         self._timeout_s = settings.tmdb_timeout_s
-        # either raises ValueError for a wrong one
         self._address = address(self._url)
-        _ = urlsplit(self._url).port
         self._patience = Patience(
             settings.model_retries, settings.model_backoff_s, self._timeout_s
         )
@@ -422,12 +404,9 @@ class _Server:
 
         Raises:
             NoAnswer: there is none, after as many tries as patience allows.
-            LimitReached: it is too long, comes too slowly, or too many were asked for.
+            LimitReached: it is too long, or comes too slowly.
             httpx.HTTPError: the server cannot be reached, or breaks off.
         """
-        most_answers = 16  # answers that one enrichment may ask for
-        if self.count >= most_answers:
-            raise LimitReached(f"more than {most_answers} answers were needed")
         self.count += 1
         parameters["language"] = _LANGUAGES[self.language]
         return await patiently(lambda: self._get(path, parameters), self._patience, self.explain)

@@ -65,7 +65,9 @@ def backup(wb: Workbench, path: str | Path) -> Path:
     target = Path(path).expanduser()
     if target.exists():
         raise WorkspaceError(f"{target} is there already. Name a new folder.")
-    with translate_errors(target), _new_folder(target) as part:
+    with translate_errors(target), _new_folder(target) as folder:
+        part = Path(folder)
+        part.chmod(0o755)
         for file in sorted(wb.path.rglob("*")):
             inside = file.relative_to(wb.path)
             hidden = any(name.startswith(".") for name in inside.parts)
@@ -89,16 +91,10 @@ def backup(wb: Workbench, path: str | Path) -> Path:
     return target
 
 
-@contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
-    """Yield a new folder next to a target; it is deleted at the end, unless it was renamed."""
+def _new_folder(target: Path) -> tempfile.TemporaryDirectory[str]:
+    """Make a new folder next to a target; it is deleted at the end, unless it was renamed."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        part.chmod(0o755)
-        yield part
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    return tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent)
 
 
 def _damage(path: Path, name: str) -> str:
@@ -132,7 +128,19 @@ _HALF = re.compile(
     r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|replaced|removed)-.*|ready|holder\.json|lock)"
 )
 _FILE = re.compile(r"\..+\.[0-9a-f]{8}")
-_ENDED = "status IN ('done', 'failed', 'cancelled') AND owner IS NULL"
+_OUTDATED = """
+    SELECT run_id FROM (
+        SELECT run_id, ifnull(ended_at, created_at) AS at, row_number() OVER (ORDER BY created_at DESC, run_id) AS place
+        FROM runs WHERE status IN ('done', 'failed', 'cancelled') AND owner IS NULL ORDER BY place
+    ) WHERE at < ? OR place > ?
+"""
+_REMOVED = "checkpoints of removed runs"
+_STANDING = """
+    SELECT run_id, CASE WHEN owner IS NOT NULL OR status NOT IN ('done', 'cancelled') THEN ''
+    WHEN status = 'done' AND graph = '' AND result IS NOT NULL THEN 'checkpoints of finished runs'
+    ELSE 'earlier checkpoints of ended runs' END FROM runs
+"""
+"""What is not needed any more of the checkpoints of each run."""
 _NOT_LAST = (
     " AND checkpoint_id NOT IN (SELECT max(checkpoint_id) FROM checkpoints AS last "
     "WHERE last.thread_id = {table}.thread_id AND last.checkpoint_ns = {table}.checkpoint_ns)"
@@ -186,7 +194,7 @@ def gc(
             dropped = _drop(connection, "tapes", "run_id", ended, yes)
             freed.append(Freed("tapes of ended runs", *dropped))
     if checkpoints.exists():
-        freed += _checkpoints(runs, checkpoints, set(outdated), yes)
+        freed += _checkpoints(runs, checkpoints, outdated, yes)
     freed += left_behind(path, library, delete=yes)
     freed += to_inspect(library)
     indexes = (library.root / name / "index.db" for name in library.names())
@@ -199,19 +207,11 @@ def _outdated(
     connection: sqlite3.Connection, older_than: float | None, keep: int | None
 ) -> list[str]:
     """Return the ended runs that are too old, or too many."""
-    ended = connection.execute(
-        f"SELECT run_id, ifnull(ended_at, created_at) FROM runs WHERE {_ENDED} ORDER BY created_at DESC, run_id"
-    ).fetchall()
-    limit = (
-        None
-        if older_than is None
-        else (datetime.now(UTC) - timedelta(days=older_than)).isoformat()
-    )
-    return [
-        run_id
-        for place, (run_id, ended_at) in enumerate(ended)
-        if (limit is not None and ended_at < limit) or (keep is not None and place >= keep)
-    ]
+    since = None
+    if older_than is not None:
+        since = (datetime.now(UTC) - timedelta(days=older_than)).isoformat()
+    # neither holds where it is compared with NULL
+    return [run_id for (run_id,) in connection.execute(_OUTDATED, (since, keep))]
 
 
 def _drop(
@@ -236,7 +236,7 @@ def _drop(
     return count, size
 
 
-def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[Freed]:
+def _checkpoints(runs: Path, path: Path, outdated: Iterable[str], yes: bool) -> list[Freed]:
     """Delete the checkpoints of finished runs, of cancelled ones all but the last, and of unknown runs.
 
     Of a recorded graph the last one stays: the next run of its thread continues there.
@@ -244,29 +244,20 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[
     """
     freed = []
     with _transaction(path, write=yes) as connection:
-        tables = {
-            row[0]
-            for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        }
-        if not {"checkpoints", "writes"} <= tables:
+        sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('checkpoints', 'writes')"
+        if connection.execute(sql).fetchone() != (2,):
             return []
         select = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
         threads = {row[0] for row in connection.execute(select)}
         with _transaction(runs, write=False) as store:
-            rows = store.execute(
-                "SELECT run_id, status, owner, graph = '' AND result IS NOT NULL FROM runs"
-            ).fetchall()
-        run_ids = {row[0] for row in rows}
-        ended = {
-            i for i, status, owner, _ in rows if status in ("done", "cancelled") and owner is None
-        }
-        done = {i for i, status, _, has_result in rows if status == "done" and has_result} & ended
-        unknown = {run_id for run_id in threads if run_id not in run_ids or run_id in outdated}
-        for kind, chosen, more in (
-            ("checkpoints of finished runs", threads & done - unknown, ""),
-            ("earlier checkpoints of ended runs", threads & ended - done - unknown, _NOT_LAST),
-            ("checkpoints of removed runs", unknown, ""),
+            standing = dict(store.execute(_STANDING).fetchall())
+        standing |= dict.fromkeys(outdated, _REMOVED)
+        for kind, more in (
+            ("checkpoints of finished runs", ""),
+            ("earlier checkpoints of ended runs", _NOT_LAST),
+            (_REMOVED, ""),
         ):
+            chosen = [thread for thread in threads if standing.get(thread, _REMOVED) == kind]
             (_, writes), (count, size) = (
                 _drop(connection, table, "thread_id", chosen, yes, more.format(table=table))
                 for table in ("writes", "checkpoints")
