@@ -235,6 +235,8 @@ def test_another_question_and_other_settings(wb):
         run.fork(settings={"no_such": 1})
     with pytest.raises(RunError, match=r"thresholds\.min_evidence cannot be -1"):
         run.fork(thresholds={"min_evidence": -1})
+    with pytest.raises(RunError, match="The message is empty"):
+        run.fork(query=" ")
     with pytest.raises(RunError, match="secret"):
         run.fork(settings={"chat_api_key": "sk"})
 

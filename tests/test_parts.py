@@ -5,6 +5,7 @@ import shutil
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,6 +16,7 @@ from workbench.errors import RunError, WorkbenchError
 from workbench.extensions import BUILT_IN
 from workbench.graphs.reviewers import RuleReviewer, answer
 from workbench.plans import Plan, PlanStep
+from workbench.runs.driver import releasing
 from workbench.runs.stored import debug_events
 from workbench.session import Workbench
 from workbench.settings import all_settings
@@ -191,9 +193,8 @@ def test_several_agents_of_several_bases_answer_one_question_together(wb, notes)
     assert [record["tool"] for record in run.records] == ["naive_search", "local_search", "hybrid_search"]
     told = next(event["rag_runs"] for event in debug_events(run) if "rag_runs" in event)
     parts = {one["worker_name"].removesuffix(":retrieve_only"): one for one in told}
-    assert list(parts) == asked
     ids = {piece["result_id"] for piece in run.evidence}
-    assert {one for part in parts.values() for one in part["result_ids"]} == ids
+    assert list(parts) == asked and {one for part in parts.values() for one in part["result_ids"]} == ids
     assert parts["shop:hybrid_agent"]["result_ids"] and parts["studio:naive_rag_agent"]["result_ids"]
     assert wb.ask(QUESTION, worker="studio:naive_rag_agent").records[0]["tool"] == "naive_search"
     with pytest.raises(RunError, match="'poet'"):
@@ -235,13 +236,16 @@ def test_a_store_and_a_memory_are_replaced_and_restored(wb):
     assert [m["role"] for m in own.messages] == ["user", "assistant"] and own.messages[1]["content"] == first.answer
     assert any(user == "noor" and "Noor" in content for user, _, content in own.kept)
     wb.ask("Why?", kb="studio", session="s", user="noor")
-    assert len(own.messages) == 4
     wb.ask(QUESTION, kb="studio", incognito=True)
     wb.register({"store": None, "memory": None})
     wb.ask(QUESTION, kb="studio", session="s", user="noor")
     assert len(own.messages) == 4 and not wb.memory.view("noor").to_dict()["memories"]
     with pytest.raises(WorkbenchError, match="no method recall, remember"):
         wb.register("memory", object())
+    runs, lost = Mock(), Mock(side_effect=ConnectionError("gone"))  # a store that fails leaves no run running
+    with pytest.raises(ValueError, match="no") as failed, releasing(runs, Mock(run_id="r"), keep=lost):
+        raise ValueError("no")
+    assert runs.let_go.call_args.args == ("r", "failed", "ValueError: no") and "gone" in failed.value.__notes__[0]
 
 
 def test_a_report_is_planned_outlined_and_written_by_ones_own_parts_together(wb):
@@ -258,8 +262,7 @@ def test_a_report_is_planned_outlined_and_written_by_ones_own_parts_together(wb)
     plain = wb.report("Kilns and wheels", kb="studio")
     wb.register({"planner": planner, "outliner": outliner, "writer": writer})
     run = wb.report("Kilns and wheels", kb="studio")
-    assert run.plan.steps[0].step_id == "own" and run.report.status == "completed"
-    assert [section["title"] for section in run.report.sections] == ["All of it"]
+    assert run.plan.steps[0].step_id == "own" and [s["title"] for s in run.report.sections] == ["All of it"]
     assert "The east kiln fires the blue glaze [1]." in run.report.text
     wb.register(dict.fromkeys(["planner", "outliner", "writer"]))
     assert wb.report("Kilns and wheels", kb="studio").report.text == plain.report.text

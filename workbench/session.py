@@ -29,11 +29,12 @@ from workbench.records.lease import Lease
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, require_version, runs_are_gone
-from workbench.runs.asking import RunOptions, Runs, checked_message, map_questions, shows
+from workbench.runs.asking import RunOptions, Runs, map_questions, shows
 from workbench.runs.calls import own_prompts
 from workbench.runs.driver import Driver, Live
 from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
+from workbench.runs.fork import checked_message
 from workbench.runs.listing import WorkspaceRuns, checked_limit
 from workbench.runs.run import Run
 from workbench.runs.stored import Recording, snapshot

@@ -226,7 +226,7 @@ async def _answer(
     async def attempt() -> T:
         try:
             return await call()
-        except Exception as error:
+        except Exception as error:  # each provider's client raises errors of its own
             if not _without(model, error):
                 raise
             return await attempt()
@@ -311,7 +311,7 @@ async def call_model(model: BaseChatModel, call: Callable[[], Awaitable[T]], lim
         return await _answer(model, call, limits, until)
     except ValidationError:
         raise
-    except Exception as error:
+    except Exception as error:  # each provider's client raises errors of its own
         raise ModelError(explained(_late(error, until, limits), model)) from None
 
 
@@ -345,7 +345,7 @@ async def filled_in(
             try:
                 reply = await by_schema.ainvoke(messages)
                 return reply["raw"] if isinstance(reply, dict) else reply
-            except Exception as error:
+            except Exception as error:  # a client's own, or a server's answer to the schema
                 if not _takes_no_schema(error):
                     raise
                 if _is_server(model):
@@ -388,7 +388,7 @@ async def with_tools(
     async def call() -> Any:
         try:
             return await bound.ainvoke(list(messages))
-        except Exception as error:
+        except Exception as error:  # a client's own, or a server's answer to the tools
             if not _refuses(error, "tool", "function call"):
                 raise
             without_tools(model)

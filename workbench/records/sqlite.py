@@ -215,7 +215,9 @@ def faults(path: Path) -> list[str]:
         with translate_errors(path), closing(sqlite3.connect(path, timeout=5)) as connection:
             problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
             return [] if problems == ["ok"] else problems
-    except Exception as error:
+    except (
+        Exception
+    ) as error:  # by its cause: the same error also says that a file is locked or missing
         if isinstance(error.__cause__, sqlite3.DatabaseError) and "damaged" in str(error):
             return [str(error.__cause__)]
         raise

@@ -146,12 +146,7 @@ def _size(path: Path) -> int:
 
 
 class RunStore(Tables):
-    """Runs in SQLite. One connection behind a lock serves every thread; each write is its own transaction.
-
-    Args:
-        path: the file.
-        more_tables: the statements that make tables of a part.
-    """
+    """Runs in SQLite. One connection behind a lock serves every thread; each write is its own transaction."""
 
     def __init__(self, path: Path | str):
         require_version(Path(path))

@@ -24,29 +24,8 @@ from workbench.text import clean
 from workbench.tools.registry import require
 from workbench.views.render import FrameList
 
-LONGEST_MESSAGE = 4_000
-"""How long a question may be, in characters."""
 LONGEST_NAME = 200
 """How long the name of a session or a user may be, in characters."""
-
-
-def checked_message(message: Any) -> str:
-    """Return the message as every store takes it.
-
-    Raises:
-        RunError: it is no text, says nothing, or is longer than ``LONGEST_MESSAGE`` characters.
-    """
-    if not isinstance(message, str):
-        raise RunError(f"The message is {shown(message)}, not text. Ask with a string.")
-    if len(message) > LONGEST_MESSAGE:
-        raise RunError(
-            f"The message has {len(message):,} characters; a question may have {LONGEST_MESSAGE:,}. Ask something "
-            "shorter, and bring long texts in with `workbench kb add`."
-        )
-    cleaned = clean(message)
-    if not cleaned.strip():
-        raise RunError("The message is empty. Ask something.")
-    return cleaned
 
 
 def checked_points(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:

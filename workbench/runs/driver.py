@@ -268,11 +268,11 @@ def releasing(
         yield
     except asyncio.CancelledError as stopped:
         status = "cancelled" if runs.is_cancelled(run_id) else "interrupted"
-        keep(stopped)
+        _store_part(keep, stopped)
         runs.let_go(run_id, status)
         raise
     except (InvalidAnswer, NotPaused, DecisionDiffers) as refusal:
-        keep(refusal)
+        _store_part(keep, refusal)
         runs.let_go(run_id, "paused")
         raise
     except (
@@ -283,7 +283,7 @@ def releasing(
         from langgraph.errors import is_invalid_resume
 
         if is_invalid_resume(error):  # an answer does not fit its schema
-            keep(error)
+            _store_part(keep, error)
             runs.let_go(run_id, "paused")
             raise InvalidAnswer(describe_faults(error)) from None
         message = (
@@ -292,7 +292,7 @@ def releasing(
             else f"{type(error).__name__}: {error}"
         )
         try:
-            keep(error)
+            _store_part(keep, error)
             # with a full disk the run continues when there is room
             runs.let_go(
                 run_id, "interrupted" if isinstance(error, WorkspaceFull) else "failed", message
@@ -307,6 +307,16 @@ def releasing(
         raise RunError(message) from error
     finally:
         live.publish(None)
+
+
+def _store_part(keep: Callable[[BaseException], object], error: BaseException) -> None:
+    """Store what the work had come to; where that fails too, a note on the error says so."""
+    try:
+        keep(error)
+    except (
+        Exception
+    ) as fault:  # a registered store raises what it will, and the row must be released
+        error.add_note(f"What it had come to is not stored: {type(fault).__name__}: {fault}")
 
 
 def pending(snapshot: StateSnapshot) -> Json | None:

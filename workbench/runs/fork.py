@@ -29,14 +29,35 @@ from workbench.settings import (
     models_by_role,
 )
 from workbench.state import Data, Decision, Json, without_none
-from workbench.text import iso, unmarked
+from workbench.text import clean, iso, unmarked
 from workbench.views.plan import titled_diff, words_asked
 
+LONGEST_MESSAGE = 4_000
+"""How long a question may be, in characters."""
 _MERGED = ("thresholds", "needs", "pieces", "prompts", "results")
 """Edits that are mappings, whose entries take the place of the origin's."""
 _LISTS = ("review", "without")
 _EDITED = ("plan", "decision", "query", "settings", "at", "answers", "graft", *_LISTS, *_MERGED)
 _EDITS = (*_EDITED, "as_of", "known", "mode", "sources", "mismatch", "rest")
+
+
+def checked_message(message: Any) -> str:
+    """Return the message as every store takes it.
+
+    Raises:
+        RunError: it is no text, says nothing, or is longer than ``LONGEST_MESSAGE`` characters.
+    """
+    if not isinstance(message, str):
+        raise RunError(f"The message is {shown(message)}, not text. Ask with a string.")
+    if len(message) > LONGEST_MESSAGE:
+        raise RunError(
+            f"The message has {len(message):,} characters; a question may have {LONGEST_MESSAGE:,}. Ask something "
+            "shorter, and bring long texts in with `workbench kb add`."
+        )
+    cleaned = clean(message)
+    if not cleaned.strip():
+        raise RunError("The message is empty. Ask something.")
+    return cleaned
 
 
 def forked(
@@ -125,7 +146,8 @@ def forked(
     elif at is not None:
         decided = decided[: _place(decided, at)[0]]
     how = {name: edits.get(name, "ask") for name in ("mismatch", "rest")}
-    return edits.get("query", row["message"]), {**options, "decisions": decided, **how}
+    query = checked_message(edits["query"]) if "query" in edits else row["message"]
+    return query, {**options, "decisions": decided, **how}
 
 
 def iso_date(name: str, value: Any) -> str:

@@ -37,7 +37,7 @@ def contained(name: str) -> Iterator[None]:
         if _is_cancelled():
             raise
         raise _failure(name, error) from error
-    except Exception as error:
+    except Exception as error:  # an iterator's end would end the loop that runs the tool
         if isinstance(error, (StopIteration, StopAsyncIteration)):
             raise _failure(name, error) from error
         raise

@@ -28,7 +28,8 @@ from workbench.graphs.route import build_router
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
 from workbench.plans import Frozen
 from workbench.records.store import new_run_id
-from workbench.runs.asking import RunOptions, checked_message
+from workbench.runs.asking import RunOptions
+from workbench.runs.fork import checked_message
 from workbench.session import Workbench
 from workbench.state import ConversationState, Data, Json, drop, pick
 
