@@ -310,13 +310,13 @@ def releasing(
 
 
 def _store_part(keep: Callable[[BaseException], object], error: BaseException) -> None:
-    """Store what the work had come to; where that fails too, a note on the error says so."""
+    """Store the results so far; where that fails too, add a note to the error."""
     try:
         keep(error)
     except (
         Exception
     ) as fault:  # a registered store raises what it will, and the row must be released
-        error.add_note(f"What it had come to is not stored: {type(fault).__name__}: {fault}")
+        error.add_note(f"The results so far are not stored: {type(fault).__name__}: {fault}")
 
 
 def pending(snapshot: StateSnapshot) -> Json | None:

@@ -127,7 +127,7 @@ class Pauses(FrameList[Json]):
     def above(self, limit: float) -> Json:
         """Return what acting alone from this margin on is worth.
 
-        ``missed_support`` is the share of all pauses at which nobody asks where a person would have mattered, ``bound``
+        ``missed_support`` is the share of all pauses at which no person is asked and one would have mattered, ``bound``
         what that share is at most, with 95 % confidence, and ``quality`` the mean score.
         """
         table = self.to_frame().fillna(0.0)

@@ -135,7 +135,7 @@ _OUTDATED = """
     ) WHERE at < ? OR place > ?
 """
 _REMOVED = "checkpoints of removed runs"
-_STANDING = """
+_KINDS = """
     SELECT run_id, CASE WHEN owner IS NOT NULL OR status NOT IN ('done', 'cancelled') THEN ''
     WHEN status = 'done' AND graph = '' AND result IS NOT NULL THEN 'checkpoints of finished runs'
     ELSE 'earlier checkpoints of ended runs' END FROM runs
@@ -250,14 +250,14 @@ def _checkpoints(runs: Path, path: Path, outdated: Iterable[str], yes: bool) -> 
         select = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
         threads = {row[0] for row in connection.execute(select)}
         with _transaction(runs, write=False) as store:
-            standing = dict(store.execute(_STANDING).fetchall())
-        standing |= dict.fromkeys(outdated, _REMOVED)
+            kinds = dict(store.execute(_KINDS).fetchall())
+        kinds |= dict.fromkeys(outdated, _REMOVED)
         for kind, more in (
             ("checkpoints of finished runs", ""),
             ("earlier checkpoints of ended runs", _NOT_LAST),
             (_REMOVED, ""),
         ):
-            chosen = [thread for thread in threads if standing.get(thread, _REMOVED) == kind]
+            chosen = [thread for thread in threads if kinds.get(thread, _REMOVED) == kind]
             (_, writes), (count, size) = (
                 _drop(connection, table, "thread_id", chosen, yes, more.format(table=table))
                 for table in ("writes", "checkpoints")
