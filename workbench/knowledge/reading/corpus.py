@@ -61,8 +61,6 @@ _ILLEGIBLE: dict[int, str | None] = dict.fromkeys(
     [*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF]
 )
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
-_PROSE = re.compile(r"(?:\S+ ){3}.*[.!?]$|[。！？]", re.DOTALL)
-"""A value that is written in sentences."""
 
 
 class Problem(TypedDict):
@@ -700,11 +698,17 @@ def _card(title: str, fields: Data) -> tuple[str, list[str]]:
     lines = []
     sections = []
     for name, value in _flat("", fields):
-        if _PROSE.search(value):
+        if _is_prose(value):
             sections.append(f"# {name}\n\n{value}")
         elif value != title:
             lines.append(f"- {name}: {value}")
     return "\n".join(lines), sections
+
+
+def _is_prose(text: str) -> bool:
+    """Check whether a value is written in sentences; a pattern would take time with the square of its length."""
+    ends = text.rstrip().endswith((".", "!", "?")) and len(text.split(None, 3)) > 3
+    return ends or any(mark in text for mark in "。！？")
 
 
 def _text(value: Any) -> str:
@@ -726,7 +730,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
                 yield f"{name} {first[0]}".strip(), first[1]
     elif value not in (None, "", []):
         lines = [str(line) for line in value] if isinstance(value, list) else [str(value)]
-        yield name, ("\n" if any(map(_PROSE.search, lines)) else ", ").join(lines)
+        yield name, ("\n" if any(map(_is_prose, lines)) else ", ").join(lines)
 
 
 def legible(text: str) -> str:
