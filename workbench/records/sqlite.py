@@ -215,9 +215,7 @@ def faults(path: Path) -> list[str]:
         with translate_errors(path), closing(sqlite3.connect(path, timeout=5)) as connection:
             problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
             return [] if problems == ["ok"] else problems
-    except (
-        Exception
-    ) as error:  # by its cause: the same error also says that a file is locked or missing
+    except Exception as error:  # by its cause: it may be of a locked or a missing file too
         if isinstance(error.__cause__, sqlite3.DatabaseError) and "damaged" in str(error):
             return [str(error.__cause__)]
         raise

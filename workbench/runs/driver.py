@@ -313,9 +313,7 @@ def _store_part(keep: Callable[[BaseException], object], error: BaseException) -
     """Store the results so far; where that fails too, add a note to the error."""
     try:
         keep(error)
-    except (
-        Exception
-    ) as fault:  # a registered store raises what it will, and the row must be released
+    except Exception as fault:  # of a registered store: the row must be released all the same
         error.add_note(f"The results so far are not stored: {type(fault).__name__}: {fault}")
 
 

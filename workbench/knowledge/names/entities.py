@@ -73,6 +73,7 @@ def values(name: str, value: Any) -> list[str]:
         str(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in as_list(value)
     ]
     names = short_texts(texts, LONGEST_NAME)
+    # a line of a Chinese text is not a name
     return [name for name in dict.fromkeys(names) if not name.endswith("。")]
 
 

@@ -97,9 +97,8 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
         kind = "name"
     frequent = index.rows(_FREQUENT, (name, MOST_VALUES)) if kind == "category" else []
     values = [row[0] for row in frequent]
-    if kind == "date" and not index.rows(
-        _DAYS, (name,)
-    ):  # the first of January stands for a year
+    # several dates that are all a first of January are years
+    if kind == "date" and distinct > 2 and not index.rows(_DAYS, (name,)):
         first, last = first[:4], last[:4]
     bounds = {"number": (low, high), "date": (first, last)}.get(kind, (None, None))
     unit = words.unit or (unit_in(name)[1] or "".join(units) if kind == "number" else "")

@@ -636,10 +636,11 @@ def _document(record: Any, path: Path) -> Document:
     longest_id = 500
     if not isinstance(record, dict):
         raise Unreadable(f"a JSON object is needed, not {type(record).__name__}")
-    record = {
-        name.lower() if name.lower() in _READ_BY_NAME - {"id"} else name: value
-        for name, value in _cleaned(record).items()
-    }
+    record = _cleaned(record)
+    for name in [*record]:
+        key = name.lower()
+        if key in _READ_BY_NAME - {"id", *record}:  # of two keys one stays a field
+            record[key] = record.pop(name)
     lengths = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
     for name, longest in lengths.items():
         if len(str(record.get(name) or "")) > longest:
@@ -649,7 +650,7 @@ def _document(record: Any, path: Path) -> Document:
         if record.get(key) in (None, "") and values:
             record[key] = values[0]
     key = next((key for key in TEXT_KEYS if _text(record.get(key))), "")
-    text = _text(record.pop(key, None))
+    text = _text(record.pop(key)) if key else ""
     fields = {
         name: value
         for name, value in record.items()
