@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,11 +29,9 @@ ANSWER = "The Aldermoor kiln was built in 1993 by Rhea Moss [1]."
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    notes = {
-        "Kiln": "The Aldermoor kiln was built in 1993 by Rhea Moss.",
-        "Mill": "The Brackwater mill was sold in 1950 to Tom Field.",
-    }
-    return noted(tmp_path / "w", notes)
+    kiln = "The Aldermoor kiln was built in 1993 by Rhea Moss."
+    mill = "The Brackwater mill was sold in 1950 to Tom Field."
+    return noted(tmp_path / "w", {"Kiln": kiln, "Mill": mill})
 
 
 @pytest.fixture
@@ -111,19 +110,23 @@ async def test_the_router_alone(served, given, kb, worker) -> None:
     assert state["route_decision"]["worker_name"] == worker and state["route_decision"]["reason"]
 
 
-async def test_a_report_is_written_and_leaving_a_stream_ends_its_work(served):
-    asked = {"message": "Aldermoor kiln: builders", "kb_prefix": "notes", "report": {"report_type": "short"}}
-    assert "## References" in (await (await served.conversation()).ainvoke(asked))["answer"]
-    graph = (await served.conversation()).copy({"checkpointer": InMemorySaver()})
-    config = {"configurable": {"thread_id": "left"}}
-    stream = graph.astream({"message": QUESTION, "kb_prefix": "notes"}, config, stream_mode="updates")
+async def test_a_report_is_written_and_leaving_a_stream_ends_its_work(served, monkeypatch) -> None:
+    question = {"message": "Aldermoor kiln: builders", "kb_prefix": "notes", "report": {"report_type": "short"}}
+    assert "## References" in (await (await served.conversation()).ainvoke(question))["answer"]
+    began, ended = threading.Event(), threading.Event()
+
+    async def never_end(*_: Any) -> None:
+        began.set()
+        asyncio.current_task().add_done_callback(lambda _: ended.set())
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("workbench.graphs.execute.attempt", never_end)
+    graph = await served.conversation()
+    stream = graph.astream({"message": QUESTION, "kb_prefix": "notes"}, stream_mode="updates")
     assert {"route", "recall"} & set(await anext(stream))
+    assert await asyncio.to_thread(began.wait, 20)
     await stream.aclose()
-    at, before = (), None
-    async with asyncio.timeout(20):  # work that is not ended comes to the end, where nothing is next
-        while not at or at != before:
-            await asyncio.sleep(0.5)
-            before, at = at, (await graph.aget_state(config)).next
+    assert await asyncio.to_thread(ended.wait, 20)
 
 
 @pytest.mark.parametrize(
@@ -157,13 +160,13 @@ def server(project: Path, folder: Path, tmp_path: Path) -> Iterator[str]:
     if not (importlib.util.find_spec("langgraph_cli") and importlib.util.find_spec("langgraph_api")):
         pytest.skip("needs langgraph-cli[inmem], of the extra `test`")
     config = json.loads((project / "langgraph.json").read_text())
-    config["graphs"] = {name: str(project / path) for name, path in config["graphs"].items()}
-    (tmp_path / "langgraph.json").write_text(json.dumps(config))
+    graphs = {name: str(project / path) for name, path in config["graphs"].items()}
+    (tmp_path / "langgraph.json").write_text(json.dumps({**config, "graphs": graphs}))
     url = f"http://127.0.0.1:{(port := free_port())}"
-    options = ["dev", "--no-browser", "--no-reload", "--port", str(port)]
+    options = f"dev --no-browser --no-reload --port {port}".split()
     command = [sys.executable, "-c", "from langgraph_cli.cli import cli; cli()", *options]
-    own = {**CORE, "WORKBENCH_WORKSPACE": str(folder), "LANGSMITH_TRACING": "false", "PYTHONPATH": str(project)}
-    environment = {**os.environ, **own, "LANGGRAPH_NO_VERSION_CHECK": "true"}
+    own = {"WORKBENCH_WORKSPACE": str(folder), "LANGSMITH_TRACING": "false", "PYTHONPATH": str(project)}
+    environment = {**os.environ, **CORE, **own, "LANGGRAPH_NO_VERSION_CHECK": "true"}
     log = tmp_path / "log"
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=out, stderr=out)
@@ -190,10 +193,9 @@ async def test_the_real_server_by_its_own_client(server) -> None:
     from langgraph_sdk import get_client
 
     client = get_client(url=server)
-    drawn = {}
-    for assistant in await client.assistants.search():
-        graph = await client.assistants.get_graph(assistant["assistant_id"], xray=True)
-        drawn[assistant["graph_id"]] = {node["id"] for node in graph["nodes"]}
+    of = {one["graph_id"]: one["assistant_id"] for one in await client.assistants.search()}
+    graphs = {name: await client.assistants.get_graph(one, xray=True) for name, one in of.items()}
+    drawn = {name: {node["id"] for node in graph["nodes"]} for name, graph in graphs.items()}
     assert set(drawn) == {"conversation", "retrieval", "fusion", "router"}
     assert "retrieval:reflector" in drawn["conversation"] and "check_quality" in drawn["fusion"]
 
@@ -210,10 +212,7 @@ async def test_the_real_server_by_its_own_client(server) -> None:
     for graph in ("retrieval", "fusion"):
         found = await client.runs.wait(None, graph, input=person(QUESTION), config={"configurable": asked})
         assert "Rhea Moss" in json.dumps(found)
-    parts = [
-        part.event
-        async for part in client.runs.stream(
-            None, "conversation", input=person(QUESTION), context=asked, stream_mode=["updates"], stream_subgraphs=True
-        )
-    ]
+    modes = {"stream_mode": ["updates"], "stream_subgraphs": True}
+    stream = client.runs.stream(None, "conversation", input=person(QUESTION), context=asked, **modes)
+    parts = [part.event async for part in stream]
     assert any(event.startswith("updates|retrieval") for event in parts) and "error" not in parts, parts
