@@ -34,7 +34,7 @@ from typing import Any
 from experiments.blind import BLIND, SETS, rows
 from workbench import Workbench
 from workbench.errors import WorkbenchError
-from workbench.graphs.generate import source_text
+from workbench.graphs.answer_check import source_text
 from workbench.language.citing import (
     check_sentence,
     checked,

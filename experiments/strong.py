@@ -26,7 +26,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from workbench import Workbench
-from workbench.graphs.generate import MARKS
+from workbench.graphs.answer_check import MARKS
 from workbench.records.prompts import Prompts
 from workbench.records.tape import estimated_tokens
 

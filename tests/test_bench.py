@@ -19,7 +19,8 @@ from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
 from workbench.records.proposals import VERDICTS
-from workbench.runs.fork import LONGEST_MESSAGE, details
+from workbench.runs.asking import LONGEST_MESSAGE
+from workbench.runs.family import details
 from workbench.runs.run import Run
 from workbench.runs.stored import found_pieces, origin_of
 from workbench.session import Workbench

@@ -27,7 +27,7 @@ from workbench.errors import RunError, WorkbenchError
 from workbench.knowledge.library import check_name
 from workbench.language.question import read
 from workbench.plans import Plan
-from workbench.runs.fork import LONGEST_MESSAGE
+from workbench.runs.asking import LONGEST_MESSAGE
 from workbench.session import Workbench
 from workbench.settings import Settings, all_settings
 from workbench.text import clean, detect_language, fold, sentences, terms, visible

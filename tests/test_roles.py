@@ -15,7 +15,7 @@ from tests.servers.roles import needs, responder, role_of
 from tests.shelves import jsonl, noted
 from workbench.errors import SettingsError
 from workbench.records.prompts import NAMES, Prompts, fenced, slots
-from workbench.runs.fork import checked
+from workbench.runs.asking import checked_settings
 from workbench.runs.stored import prompts_of, snapshot
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
@@ -70,7 +70,7 @@ def test_models_by_role_come_from_the_environment_and_code_wins(monkeypatch) -> 
     assert settings.models == {"writer": "openai:mine", "judge": "openai:j?effort=low", "follow_up": "rules"}
     again = pickle.loads(pickle.dumps(settings))  # noqa: S301, of our own making
     assert again == settings, "a process of its own has the settings of the parts too"
-    assert checked({"models": {"planner": "openai:p"}}) == {"models": {"planner": "openai:p"}}
+    assert checked_settings({"models": {"planner": "openai:p"}}) == {"models": {"planner": "openai:p"}}
     monkeypatch.setenv("WORKBENCH_MODELS", "[")
     with pytest.raises(SettingsError, match="WORKBENCH_MODELS is not a JSON object"):
         Settings.load()

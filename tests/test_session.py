@@ -14,7 +14,7 @@ from tests.shelves import CORE, fill, noted, workbench
 from tests.test_models import TEXTS
 from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkbenchError
 from workbench.events import for_client
-from workbench.graphs.generate import messages
+from workbench.graphs.writer_prompt import messages
 from workbench.language.citing import checked
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.runs.stored import debug_events
@@ -94,7 +94,7 @@ def test_what_a_tool_of_ones_own_found_on_a_known_thing_answers(wb):
 
 def test_a_question_that_was_stored_is_asked_once():
     told = {"message": QUESTION, "query": QUESTION, "history": [{"role": "user", "content": QUESTION}]}
-    sent = messages({**told, "merged": {"retrieval_results": []}}, memory_context())
+    sent = messages({**told, "records": [], "merged": {"retrieval_results": []}}, memory_context())
     assert sum(QUESTION in text for _, text in sent) == 1
 
 

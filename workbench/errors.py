@@ -76,11 +76,10 @@ class KnowledgeError(WorkbenchError):
 class UnknownKnowledge(KnowledgeError):
     """No knowledge base of that name."""
 
-    def __init__(self, name: str, known: Iterable[str]):
+    def __init__(self, name: str, names: Iterable[str]):
         self.name = name
-        self.known = sorted(known)
         super().__init__(
-            f"Unknown knowledge base {shown(name)}. Known: {', '.join(self.known) or 'none yet'}. "
+            f"Unknown knowledge base {shown(name)}. Known: {', '.join(sorted(names)) or 'none yet'}. "
             "Add one with `workbench kb add NAME PATH...`."
         )
 
@@ -102,16 +101,16 @@ class UnknownTool(ToolError, KeyError):
 
     __str__ = Exception.__str__  # a KeyError would show the message in quotes
 
-    def __init__(self, name: str, known: Iterable[str]):
+    def __init__(self, name: str, tools: Iterable[str]):
         self.name = name
-        self.known = sorted(known)
+        names = sorted(tools)
         close = (
-            get_close_matches(name, self.known, n=1)
+            get_close_matches(name, names, n=1)
             if isinstance(name, str) and len(name) < 100
             else []
         )
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        super().__init__(f"Unknown tool {shown(name)}.{hint} Known: {', '.join(self.known)}.")
+        super().__init__(f"Unknown tool {shown(name)}.{hint} Known: {', '.join(names)}.")
 
 
 class PlanError(WorkbenchError):
@@ -133,8 +132,8 @@ class RunError(WorkbenchError):
 class UnknownRun(RunError):
     """No run of that id."""
 
-    def __init__(self, run_id: str, known: Iterable[str] = ()):
-        recent = ", ".join(known)
+    def __init__(self, run_id: str, newest_ids: Iterable[str] = ()):
+        recent = ", ".join(newest_ids)
         newest = f"The newest: {recent}." if recent else "There is no run yet."
         super().__init__(f"Unknown run {shown(run_id)}. {newest}")
 
@@ -247,8 +246,8 @@ def first_fault(error: Any) -> str:
 
 
 @contextmanager
-def refusing(what: str = "", known: Iterable[str] = ()) -> Iterator[None]:
-    """Raise what pydantic finds wrong with a value as a ``RunError`` that names the place, the value and the known."""
+def refusing(what: str = "", options: Iterable[str] = ()) -> Iterator[None]:
+    """Raise what pydantic finds wrong with a value as a ``RunError`` that names place, value and known options."""
     from pydantic import ValidationError  # not before something is checked
 
     try:
@@ -256,8 +255,10 @@ def refusing(what: str = "", known: Iterable[str] = ()) -> Iterator[None]:
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join([*filter(None, [what]), *map(str, fault["loc"])])
-        if fault["type"] == "extra_forbidden" and known:
-            raise RunError(f"Unknown option {shown(where)}. Known: {', '.join(known)}.") from None
+        if fault["type"] == "extra_forbidden" and options:
+            raise RunError(
+                f"Unknown option {shown(where)}. Known: {', '.join(options)}."
+            ) from None
         if fault["type"] == "refused":
             raise RunError(f"{where}: {fault['msg']}") from None
         raise RunError(

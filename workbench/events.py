@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from workbench.models.wire import hearing
-from workbench.state import Data, Json
+from workbench.state import Data, Json, pick
 
 Event = Json
 Node = TypeVar("Node", bound=Callable[..., Awaitable[Json]])
@@ -193,19 +193,13 @@ _TELLING = _NAMES.split()
 
 def _step(record: Data) -> Json:
     """Return an attempt at a step as the log has it, with what happened inside its tool below it."""
-    about = {
-        key: record[key]
-        for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")
-    }
-    about |= {
-        "timestamp": record["started_at"],
-        "input": record["input_summary"],
-        "output": record["output_summary"],
-    }
     return {
         "node": record["step_id"],
         "node_type": "step",
-        **about,
+        **pick(record, "step_id", "attempt", "tool", "status", "error", "duration_ms"),
+        "timestamp": record["started_at"],
+        "input": record["input_summary"],
+        "output": record["output_summary"],
         "sub_steps": record["sub_steps"],
     }
 

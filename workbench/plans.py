@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from workbench.errors import PlanError
-from workbench.state import Condition, Data, ExecutionRecord, Json, Op, Reason, Records
+from workbench.state import Condition, Data, ExecutionRecord, Json, Op, Reason, Records, unique
 from workbench.text import clean, fold, text_digest
 
 SIGNS: Mapping[str, Op] = {
@@ -149,11 +149,8 @@ class PlanStep(Frozen):
 
     def dependencies(self) -> list[str]:
         """Return the stated dependencies, then those that references imply."""
-        return list(
-            dict.fromkeys(
-                [*self.depends_on, *(source for source, _ in self.references().values())]
-            )
-        )
+        sources = (source for source, _ in self.references().values())
+        return unique([*self.depends_on, *sources])
 
 
 class Plan(Frozen):
@@ -249,18 +246,17 @@ class Plan(Frozen):
         """
         steps = list[PlanStep]()
         woken = list(activated)
-        taped_records: Any = [
-            {"step_id": i, "attempt": math.inf, "status": end} for i, end in taped.items() if end
-        ]
-        records = [*records, *taped_records]
-        while wave := self.ready_steps(records, woken):
-            steps += wave
+        ends = {step_id: end for step_id, end in taped.items() if end}
+        while True:
             ended: Any = [
-                {"step_id": step.step_id, "attempt": math.inf, "status": "success"}
-                for step in wave
+                {"step_id": step_id, "attempt": math.inf, "status": end}
+                for step_id, end in ends.items()
             ]
-            records += ended
-        return steps
+            wave = self.ready_steps([*records, *ended], woken)
+            if not wave:
+                return steps
+            steps += wave
+            ends |= {step.step_id: "success" for step in wave}
 
     def blocked_steps(self, records: Records, activated: Iterable[str]) -> dict[str, Reason]:
         """Return the steps that can never start, with the reason: all behind one that did not end well or is held."""
@@ -316,22 +312,22 @@ class Plan(Frozen):
         changed = PlanStep.model_validate(
             {**old, **fields, "budget": {**old["budget"], **fields.get("budget", {}), **budget}}
         )
-        return self.model_copy(
-            update={"steps": [changed if s.step_id == step_id else s for s in self.steps]}
+        return self.copy_with(
+            steps=[changed if step.step_id == step_id else step for step in self.steps]
         )
 
     def adding(self, *steps: PlanStep) -> Plan:
         """Return a copy with these steps at the end."""
-        return self.model_copy(update={"steps": [*self.steps, *steps]})
+        return self.copy_with(steps=[*self.steps, *steps])
 
     def without(self, *step_ids: str) -> Plan:
         """Return a copy without these steps; what depended on them no longer does."""
         steps = [
-            s.model_copy(update={"depends_on": [d for d in s.depends_on if d not in step_ids]})
+            s.copy_with(depends_on=[d for d in s.depends_on if d not in step_ids])
             for s in self.steps
             if s.step_id not in step_ids
         ]
-        return self.model_copy(update={"steps": steps})
+        return self.copy_with(steps=steps)
 
     def critical_path(self, seconds: Mapping[str, float] | None = None) -> list[str]:
         """Return the chain of steps that takes longest, by measured ``seconds`` or else by the steps' time-outs."""
@@ -446,7 +442,10 @@ class Plan(Frozen):
             ).prepare()
         except CycleError as error:
             path = list(reversed(error.args[1]))
-            message = f"Cycle: {_chain(path)}."
+            shown = path
+            if len(path) > 10:
+                shown = [*path[:8], f"({len(path) - 9} more)", path[-1]]
+            message = f"Cycle: {' -> '.join(shown)}."
             fix = "Take out one of these dependencies."
             return [problem(path[0], "depends_on", message, fix, "cycle", path=path)]
         return []
@@ -542,20 +541,12 @@ def _unkeepable_value(value: Any, longest: int) -> str:
     return f"is a {type(value).__name__}, which is no JSON"
 
 
-def _chain(path: list[str]) -> str:
-    return " -> ".join(
-        path if len(path) <= 10 else [*path[:8], f"({len(path) - 9} more)", path[-1]]
-    )
-
-
 def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
     """Return a copy of the step with other ids for itself and for what it depends on, by the old ones."""
-    return step.model_copy(
-        update={
-            "step_id": names.get(step.step_id, step.step_id),
-            "depends_on": [names.get(dependency, dependency) for dependency in step.depends_on],
-            "tool_input": step.input_with(lambda source: names.get(source, source)),
-        }
+    return step.copy_with(
+        step_id=names.get(step.step_id, step.step_id),
+        depends_on=[names.get(dependency, dependency) for dependency in step.depends_on],
+        tool_input=step.input_with(lambda source: names.get(source, source)),
     )
 
 
@@ -589,10 +580,8 @@ def last_records(records: Records) -> dict[str, ExecutionRecord]:
     """Return the newest attempt of each step."""
     last: dict[str, ExecutionRecord] = {}
     for record in records:
-        if (
-            record["step_id"] not in last
-            or record["attempt"] >= last[record["step_id"]]["attempt"]
-        ):
+        before = last.get(record["step_id"])
+        if before is None or record["attempt"] >= before["attempt"]:
             last[record["step_id"]] = record
     return last
 
@@ -619,25 +608,19 @@ def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tu
     """Return every call that was made, or will be made automatically."""
     last = last_records(records)
     skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
-    asleep = (
-        {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
-    )
-    calls_made = {
-        call_key(r["tool"], r["raw_input"])
-        for step_id, r in last.items()
-        if step_id not in skipped
-    }
-    return calls_made | {
-        call_key(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep
-    }
+    conditional = {step.step_id for step in plan.steps if step.condition != "always"}
+    left_out = skipped | (conditional - last.keys() - set(activated))
+    calls = [(r["tool"], r["raw_input"]) for i, r in last.items() if i not in skipped]
+    calls += [(s.tool, s.tool_input) for s in plan.steps if s.step_id not in left_out]
+    return {call_key(tool, tool_input) for tool, tool_input in calls}
 
 
 def work_seconds(records: Records) -> float:
     """Return the elapsed work time: the union of the attempts' intervals: parallel steps count once, pauses never."""
-    ran = [record for record in records if record["duration_ms"] > 0]
     spans = sorted(
         (datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000)
-        for r in ran
+        for r in records
+        if r["duration_ms"] > 0
     )
     total = 0.0
     reached = float("-inf")

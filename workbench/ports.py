@@ -662,15 +662,14 @@ async def call_merger(context: Context, query: str, evidence: Sequence[Any]) -> 
     by_id = {piece["result_id"]: piece for piece in evidence}
     pieces = await call_part("merger", context, query, list(evidence))
     ids = [
-        piece_or_id.get("result_id") if isinstance(piece_or_id, Mapping) else piece_or_id
-        for piece_or_id in pieces
-        if isinstance(pieces, list)
+        piece.get("result_id") if isinstance(piece, Mapping) else piece
+        for piece in (pieces if isinstance(pieces, list) else [None])
     ]
-    if not isinstance(pieces, list) or any(piece_or_id not in by_id for piece_or_id in ids):
+    if any(result_id not in by_id for result_id in ids):
         raise WorkbenchError(
             f"The merger gave {shown(pieces)}. Give a list of pieces of the evidence it was given."
         )
-    return [by_id[piece_or_id] for piece_or_id in dict.fromkeys(ids)]
+    return [by_id[result_id] for result_id in dict.fromkeys(ids)]
 
 
 async def call_writer(context: Context, query: str, evidence: Sequence[Any]) -> str:

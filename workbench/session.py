@@ -29,15 +29,15 @@ from workbench.records.lease import Lease
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, require_version, runs_are_gone
-from workbench.runs.asking import RunOptions, Runs, map_questions, shows
+from workbench.runs.asking import RunOptions, checked_message, shows
+from workbench.runs.batch import Runs, map_questions
 from workbench.runs.calls import own_prompts
 from workbench.runs.driver import Driver, Live
 from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
-from workbench.runs.fork import checked_message
 from workbench.runs.listing import WorkspaceRuns, checked_limit
 from workbench.runs.run import Run
-from workbench.runs.stored import Recording, snapshot
+from workbench.runs.stored import Recording, SelfContained, snapshot
 from workbench.runs.taped import run_context
 from workbench.runs.work import FORKED, Work
 from workbench.settings import PREFIX, ROLES, Settings
@@ -448,9 +448,8 @@ class Workbench(Extended):
 
         self._must_be_open()
         run = self.run(run_id)
-        if replay := getattr(run, "replay", None):  # runs of recorded graphs know how
-            again = replay()
-            return again
+        if isinstance(run, SelfContained):
+            return run.replay()
         return self.run(replayed(snapshot(run), run.fork).run_id)
 
     def export(self, run_id: str, path: str | Path) -> Path:
@@ -462,8 +461,8 @@ class Workbench(Extended):
         from workbench.futures.capsule import exported
 
         run = self.run(run_id)
-        if hasattr(run, "export"):  # runs of recorded graphs know how
-            return Path(run.export(path))
+        if isinstance(run, SelfContained):
+            return run.export(path)
         return exported(run, Path(path).expanduser(), self.settings)
 
     def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:

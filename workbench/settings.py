@@ -37,7 +37,7 @@ RULES, BY_MODEL = "rules", "llm"
 """Who does the task of a role: its deterministic default, or a model."""
 _MODELS = ("chat_model", "embedding_model")
 _EMBEDS = ("embed_documents", "embed_query")
-_SECOND_NAMES = own_table(__file__)
+_EARLIER_NAMES = own_table(__file__, "earlier_names")
 _objects: Json = {}
 
 
@@ -161,7 +161,7 @@ def flatten_settings(settings: Data) -> Json:
 
 def _second_name(name: str) -> Any:
     """Return the names of a setting that the earlier system had too, its own first; None for any other."""
-    second = _SECOND_NAMES.get(name)
+    second = _EARLIER_NAMES.get(name)
     return AliasChoices(name, f"WORKBENCH_{name.upper()}", second) if second else None
 
 

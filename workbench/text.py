@@ -176,9 +176,10 @@ def titled(title: str) -> str:
     return f"《{title.strip('《》')}》" if CJK.search(title) else title
 
 
-def own_table(module: str) -> dict[str, Any]:
-    """Return the content of the TOML file that has the name of a module, next to it."""
-    return tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8"))
+def own_table(module: str, name: str = "") -> dict[str, Any]:
+    """Return the content of the TOML file next to a module, with this name or that of the module."""
+    path = Path(module)
+    return tomllib.loads(path.with_name(f"{name or path.stem}.toml").read_text("utf-8"))
 
 
 def detect_language(text: str) -> str:

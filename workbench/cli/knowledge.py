@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from workbench.cli.follow import finish, follow
+from workbench.cli.follow import ANSWER, finish, follow
 from workbench.cli.page import DONE, FAILED, Page, paged
 from workbench.errors import CorpusError, WorkbenchError
 from workbench.state import Json
@@ -59,6 +59,9 @@ def add(
         page.say(page.command("ask", "...", "--kb", name), "dim")
 
 
+_REPORTED = ("added", "changed", "deleted", "unchanged")
+
+
 def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
     """Say what an indexing did, and what it left out."""
     problems_shown = 10
@@ -66,14 +69,9 @@ def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
     if page.as_json:
         page.result({**asdict(report), "counts": counts})
         return
-    numbers = {
-        name: getattr(report, name) for name in ("added", "changed", "deleted", "unchanged")
-    }
-    summary = (
-        " · ".join(f"{number:,} {name}" for name, number in numbers.items() if number)
-        or "nothing there"
-    )
-    page.say(f"✓ {report.name}: {summary} · {report.seconds:.1f} s")
+    numbers = [(getattr(report, name), name) for name in _REPORTED]
+    summary = " · ".join(f"{number:,} {name}" for number, name in numbers if number)
+    page.say(f"✓ {report.name}: {summary or 'nothing there'} · {report.seconds:.1f} s")
     page.say("  " + " · ".join(f"{count:,} {what}" for what, count in counts.items()), "dim")
     places: dict[str, list[str]] = {}
     for problem in report.problems:
@@ -157,19 +155,15 @@ def inspect(page: Page, name: str) -> None:
 def facts(page: Page, name: str, as_of: str, known: str) -> None:
     """List what the typed fields of the documents of NAME say, with the dates of each document."""
     from workbench.knowledge.dated import typed_facts
-    from workbench.runs.fork import iso_date
+    from workbench.runs.asking import iso_date
 
     with page.open() as wb:
         rows = typed_facts(
             wb.knowledge.get(name), [iso_date("as_of", as_of), iso_date("known", known)]
         )
     columns = ("document", "field", "value", "valid_from", "valid_to", "known_since")
-    page.table(
-        {"facts": rows},
-        columns,
-        ([row[column] for column in columns] for row in rows),
-        "No typed field says anything here.",
-    )
+    cells = ([row[column] for column in columns] for row in rows)
+    page.table({"facts": rows}, columns, cells, "No typed field says anything here.")
 
 
 @kb.command()
@@ -204,13 +198,10 @@ def demo(page: Page) -> int:
             show_report(page, report, wb)
         for question in (shown["whole"], shown["short"]):
             page.say(f"\n$ {page.command('ask', question, '--kb', kb)}", "bold")
-            documents.append(follow(page, wb.start(question, kb=kb), stream=False)[0])
+            document, _ = follow(page, wb.start(question, kb=kb), stream=False)
+            documents.append(document)
             if not page.as_json:
-                finish(
-                    page,
-                    documents[-1],
-                    EVERYTHING if question == shown["whole"] else ("answer", "sources"),
-                )
+                finish(page, document, EVERYTHING if question == shown["whole"] else ANSWER)
     if page.as_json:
         page.result({"knowledge": asdict(report), "runs": documents})
     else:

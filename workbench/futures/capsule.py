@@ -233,16 +233,9 @@ def read(
         TypeAdapter(kind).validate_json(text, strict=True)
         check(contents)
     except _BROKEN as error:
-        raise CapsuleError(
-            f"{path} is refused: {_reason(error)}. Nothing was brought in."
-        ) from None
+        why = first_fault(error) if isinstance(error, ValidationError) else reason(error)
+        raise CapsuleError(f"{path} is refused: {why}. Nothing was brought in.") from None
     return contents
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return first_fault(error)
-    return reason(error)
 
 
 def redacted(value: Any, hidden: Iterable[str]) -> Any:

@@ -23,10 +23,10 @@ from workbench.records.figures import Identity, identity, source_title
 from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY, ledger
 from workbench.records.tape import EDITED, begun, comparable, fingerprints
-from workbench.runs.fork import fork_changes
+from workbench.runs.family import fork_changes
 from workbench.runs.stored import Recording, origin_of
 from workbench.settings import flatten_settings
-from workbench.state import Citation, Decision, ExecutionRecord, Json
+from workbench.state import Citation, Decision, ExecutionRecord, Json, drop, pick, unique
 from workbench.text import fold, unmarked
 from workbench.views.blocks import Block
 from workbench.views.comparison import LETTERS, beside
@@ -159,11 +159,10 @@ class Side:
         for effect in self.effects:
             if effect.kind == "tool" and effect.value["body"]:
                 record = effect.value["record"]
-                body = effect.value["body"]
-                rounded = [
-                    [*identity(result), round(result["score"], 6)] for result in body["results"]
+                results[record["step_id"], record["attempt"]] = [
+                    [*identity(result), round(result["score"], 6)]
+                    for result in effect.value["body"]["results"]
                 ]
-                results[record["step_id"], record["attempt"]] = rounded
         for step_id, attempts in self.steps.items():
             value = [
                 [
@@ -206,7 +205,7 @@ def decision_brief(decision: Decision) -> Json:
     names = ("review_id", "point", "action", "edits", "message", "who", "note")
     proposal = decision["proposal"]
     brief = {name: proposal[name] for name in _PROPOSAL_FIELDS if name in proposal}
-    return {**{name: decision[name] for name in names}, "proposal": brief}  # type: ignore[literal-required]
+    return {**pick(decision, *names), "proposal": brief}
 
 
 def _sources(citations: Iterable[Citation]) -> dict[int, Json]:
@@ -274,8 +273,7 @@ class Comparison(Shown):
 
         rows = []
         for piece in self.evidence:
-            row = {**piece}
-            del row["changes"], row["sides"]
+            row = drop(piece, "changes", "sides")
             row |= {
                 f"change_{LETTERS[n]}": change for n, change in enumerate(piece["changes"], 1)
             }
@@ -439,10 +437,7 @@ def _evidence(sides: Sequence[Side]) -> list[Json]:
                 "title": source_title(results[0]),
                 "text_differs": not _alike([result["evidence"] for result in results]),
                 "changes": _changes(sides, places, ("gained", "lost", "moved", "same")),
-                "sides": [
-                    piece and {n: piece[n] for n in ("rank", "score", "found_by")}
-                    for piece in pieces
-                ],
+                "sides": [piece and pick(piece, "rank", "score", "found_by") for piece in pieces],
             }
         )
     return rows
@@ -517,4 +512,4 @@ def _cost(side: Side) -> Json:
 
 def _in_order(mappings: Sequence[Mapping[Key, Any]]) -> list[Key]:
     """Return every key once: those of the first mapping in its order, then the additional ones of the others."""
-    return list(dict.fromkeys(key for mapping in mappings for key in mapping))
+    return unique(key for mapping in mappings for key in mapping)

@@ -52,7 +52,7 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     conversations = runtime.context.conversations
     runs = runtime.context.runs
     run_id = state["run_id"]
-    records = state.get("records", [])
+    records = state["records"]
     change = {"retrieval_ms": round(retrieval_seconds(records) * 1000, 3) if records else 0.0}
     conversations.append_message(
         state["conversation_id"],
@@ -121,16 +121,16 @@ def initial_state(
         user_message_id=user_message_id,
         session_id=options["session"],
         user_id=options["user"],
-        requested_kb_prefixes=list(options["kb"]),
+        requested_kb_prefixes=options["kb"],
         worker_name=options["worker"],
-        review=list(options["review"]),
+        review=options["review"],
         given_plan=options.get("plan"),
         without=options.get("without", []),
-        thresholds=dict(options["thresholds"]),
-        dates=list(options.get("dates") or ["", ""]),
-        needs=dict(options.get("needs", {})),
-        pieces=dict(options.get("pieces", {})),
-        **({"report": dict(options["report"]), "sections": []} if "report" in options else {}),
+        thresholds=options["thresholds"],
+        dates=options.get("dates") or ["", ""],
+        needs=options.get("needs", {}),
+        pieces=options.get("pieces", {}),
+        **({"report": options["report"], "sections": []} if "report" in options else {}),
         incognito=options["incognito"],
         debug=options["debug"],
         decisions=[],
@@ -221,7 +221,9 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     if decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": decision})
     change = {"query": query, "route_decision": decision, **report_change}
-    if not _needs_evidence(state):
+    # an answer to small talk, to a note, or from memory needs no evidence
+    answered = is_small_talk(state["message"]) or state.get("recalls") or only_noted(state)
+    if answered or not prefixes:
         return {**change, "use_retrieval": False, "answerer": "generate"}
     kb = state["kb_prefix"]
     answerer = "kb_handler" if kb in context.handlers else "generate"
@@ -239,12 +241,6 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         ),
         "iteration": 1,
     }
-
-
-def _needs_evidence(state: ConversationState) -> bool:
-    """Check whether the answer needs evidence: not to small talk, to a note, or to what memory answers."""
-    answered = is_small_talk(state["message"]) or state.get("recalls") or only_noted(state)
-    return bool(state["kb_prefixes"] and not answered)
 
 
 async def _standing_alone(

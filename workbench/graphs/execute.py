@@ -33,6 +33,7 @@ from workbench.state import (
     StepStatus,
     StepTask,
     SubStep,
+    pick,
 )
 from workbench.text import clean
 from workbench.tools.registry import resolve_input
@@ -54,7 +55,7 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
     before = context.runs.record(task["run_id"], step.step_id, task["attempt"])
     if before is not None:
         return {"records": [before]}
-    which = {name: task[name] for name in ("attempt", "iteration")}
+    which = pick(task, "attempt", "iteration")
     runtime.stream_writer(
         {"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **which}}
     )
@@ -115,8 +116,7 @@ def from_tape(
             return None  # it was cut short by a budget that is larger now
     own = {
         "step_id": step.step_id,
-        "attempt": task["attempt"],
-        "iteration": task["iteration"],
+        **pick(task, "attempt", "iteration"),
         "raw_output_ref": f"{step.step_id}/{task['attempt']}" if body else None,
         "input_summary": {**record["input_summary"], "objective": step.objective},
     }
@@ -271,12 +271,11 @@ def make_record(
     }
     if body and body["found"] > len(results):
         summary["cut"] = body["found"] - len(results)
-    filled = {
-        name: field
+    long = {
+        name: step.tool_input[name]
         for name, (_, field) in step.references().items()
-        if "text" not in step.tool_input[name]
+        if field == RESULTS and "text" not in step.tool_input[name]
     }
-    long = {name: step.tool_input[name] for name, field in filled.items() if field == RESULTS}
     if reason:
         error = Labels("en")(reason["kind"], **reason)
     record = ExecutionRecord(
@@ -303,10 +302,9 @@ def make_record(
 
 def _done(task: StepTask, context: Context) -> dict[str, int]:
     """Return how many of the steps that run have ended: those before this wave, and those of it that have a record."""
-    wave = task.get("wave", [])
     ended = [
         e["step_id"]
-        for e in wave
+        for e in task.get("wave", [])
         if context.runs.record(task["run_id"], e["step_id"], e["attempt"])
     ]
     return {"completed": len({*task.get("tried", []), *ended}), "total": task.get("total", 0)}
@@ -322,7 +320,7 @@ def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str
     """
     plan = Plan.load(state["plan"])
     woken = state.get("activated", [])
-    ends = plan.ends(state.get("records", []))
+    ends = plan.ends(state["records"])
     reasons = dict[str, Reason]()
     for step in plan.steps:
         if step.step_id in ends:
@@ -339,7 +337,7 @@ def skip(
     state: RetrievalState, context: Context, reasons: Mapping[str, Reason]
 ) -> list[ExecutionRecord]:
     """Keep and return one record per step, in the order of the plan, as the attempt after the last one."""
-    last = last_records(state.get("records", []))
+    last = last_records(state["records"])
     skipped = []
     now = context.clock.now().isoformat()
     for step in Plan.load(state["plan"]).steps:

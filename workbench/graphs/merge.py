@@ -38,6 +38,8 @@ from workbench.state import (
     Records,
     RetrievalResult,
     RetrievalState,
+    pick,
+    unique,
 )
 
 
@@ -46,14 +48,15 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     context = runtime.context
     decision = state.get("route_decision")
     settings = context.settings
-    records = state.get("records", [])
+    records = state["records"]
     results_by_step = collect(state, context)
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
     enrich = provided("nodes", "enriched")
     added = await enrich(state, context) if enrich else None
     if added:
         results, summary = added
-        results_by_step |= {"enrichment": results} if results else {}
+        if results:
+            results_by_step["enrichment"] = results
         runtime.stream_writer(enrichment(summary))
     merged = merge(
         results_by_step,
@@ -68,15 +71,12 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         merged = _merged(results, merged["statistics"], settings.merge_max_characters)
     if added:
         merged["enrichment"] = summary
-        counts = {name: summary[name] for name in ("asked", "found", "notes")}
-        merged["statistics"]["enrichment"] = counts
-    reflections = state.get("reflections", [])
-    stop_reason = state.get("stop_reason") or (
-        reflections[-1]["stop_reason"] if reflections else None
-    )
-    runs = _runs(
-        records, merged, workers_by_base(decision["worker_name"] if decision else "", prefixes)
-    )
+        merged["statistics"]["enrichment"] = pick(summary, "asked", "found", "notes")
+    stop_reason = state.get("stop_reason")
+    if not stop_reason and state["reflections"]:
+        stop_reason = state["reflections"][-1]["stop_reason"]
+    workers = workers_by_base(decision["worker_name"] if decision else "", prefixes)
+    runs = _runs(records, merged, workers)
     for event in merged_events(merged, runs):
         runtime.stream_writer(event)
     return {"merged": merged, "runs": runs, "stop_reason": stop_reason or "no_further_action"}
@@ -90,13 +90,17 @@ def _runs(
     for kb, agent_type, _ in workers:
         tools = set(AGENT_TOOLS.get(agent_type, ()))
         own = [
-            r for r in records if (r["raw_input"].get("kb_prefix") or workers[0].kb_prefix) == kb
+            r
+            for r in records
+            if (r["raw_input"].get("kb_prefix") or workers[0].kb_prefix) == kb
+            and (not tools or r["tool"] in tools)
         ]
-        own = [r for r in own if not tools or r["tool"] in tools]
         results = [
-            r for r in merged["retrieval_results"] if r["metadata"].get("kb_prefix", kb) == kb
+            r
+            for r in merged["retrieval_results"]
+            if r["metadata"].get("kb_prefix", kb) == kb
+            and (not tools or tools & set(r["metadata"]["tools"]))
         ]
-        results = [r for r in results if not tools or tools & set(r["metadata"]["tools"])]
         errors = [r["error"] for r in own if r["status"] in ("failed", "timeout") and r["error"]]
         runs.append(
             RagRun(
@@ -111,28 +115,25 @@ def _runs(
 
 def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
     """Return the debug events of a merge: the run of each worker with its evidence, the context, and the whole."""
-    by_id = {
-        result["result_id"]: (n, result)
-        for n, result in enumerate(merged["retrieval_results"], 1)
-    }
+    numbered = [*enumerate(merged["retrieval_results"], 1)]
+    by_id = {result["result_id"]: (n, result) for n, result in numbered}
     rag_runs = []
     for run in runs:
         pieces = [by_id[result_id] for result_id in run["result_ids"] if result_id in by_id]
         context = "\n\n".join(_source(n, result) for n, result in pieces)
-        rag_runs.append(
-            {**run, "context": context, "retrieval_results": [result for _, result in pieces]}
-        )
+        results = [result for _, result in pieces]
+        rag_runs.append({**run, "context": context, "retrieval_results": results})
     names = ("context", "retrieval_results", "reference", "statistics")
     return [
         {"rag_runs": rag_runs},
         {"combined_context": merged["context"]},
-        {"retrieval_merged": {name: merged[name] for name in names}},  # type: ignore[literal-required]
+        {"retrieval_merged": pick(merged, *names)},
     ]
 
 
 def collect(state: RetrievalState, context: Context) -> dict[str, list[RetrievalResult]]:
     """Return what each step found: what a person struck is left out, what they pinned is marked."""
-    results_by_step = gather(state.get("records", []), context.runs, state.get("run_id", ""))
+    results_by_step = gather(state["records"], context.runs, state.get("run_id", ""))
     return marked(results_by_step, state.get("pieces") or {})
 
 
@@ -141,18 +142,15 @@ def marked(
 ) -> dict[str, list[RetrievalResult]]:
     """Return the results without those that were struck, and mark those that were pinned."""
 
-    def sign(result: RetrievalResult) -> RetrievalResult:
-        pinned = marks.get("/".join(identity(result))) == "pinned"
-        return (
-            {**result, "metadata": {**result["metadata"], "pinned": True}} if pinned else result
-        )
-
-    def keep(result: RetrievalResult) -> bool:
-        return marks.get("/".join(identity(result))) != "struck"
-
-    return {
-        step: [*map(sign, filter(keep, results))] for step, results in results_by_step.items()
-    }
+    marked_results: dict[str, list[RetrievalResult]] = {step: [] for step in results_by_step}
+    for step, results in results_by_step.items():
+        for result in results:
+            mark = marks.get("/".join(identity(result)))
+            if mark == "pinned":
+                result = {**result, "metadata": {**result["metadata"], "pinned": True}}
+            if mark != "struck":
+                marked_results[step].append(result)
+    return marked_results
 
 
 def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalResult]:
@@ -168,9 +166,10 @@ def _matching(state: RetrievalState, context: Context) -> frozenset[str] | None:
     None without conditions, and where a model planned by what it read itself.
     """
     decision = state.get("route_decision")
-    filters = decision["filters"] if decision else []
-    listed = decision and decision["query_intent"] in ("list", "recommend")
-    if not filters or not listed or not rules_bind(state.get("plan"), context.settings):
+    if not decision or not rules_bind(state.get("plan"), context.settings):
+        return None
+    filters = decision["filters"]
+    if not filters or decision["query_intent"] not in ("list", "recommend"):
         return None
     bases = context.bases(state.get("kb_prefixes", []))
     return frozenset(doc_id for base in bases for doc_id in base.select(filters))
@@ -229,13 +228,13 @@ def merge(
 def _in_order(
     results_by_step: ResultsByStep, matching: Collection[str] | None, by_score: bool
 ) -> list[RetrievalResult]:
-    unique = distinct(results_by_step, matching)
+    pieces = distinct(results_by_step, matching)
     if not by_score:
-        places = list(dict.fromkeys(map(identity, chain.from_iterable(results_by_step.values()))))
-        unique.sort(key=lambda result: places.index(identity(result)))
+        places = unique(map(identity, chain.from_iterable(results_by_step.values())))
+        pieces.sort(key=lambda result: places.index(identity(result)))
     # stable: the rest stays in its order
-    unique.sort(key=lambda result: not result["metadata"].get("pinned"))
-    return unique
+    pieces.sort(key=lambda result: not result["metadata"].get("pinned"))
+    return pieces
 
 
 def _merged(results: list[RetrievalResult], statistics: Data, max_characters: int) -> Merged:
@@ -273,16 +272,7 @@ def distinct(
     pieces = [
         _joined(best, duplicates[key], joint.get(key), matching) for key, (_, best) in best_pieces
     ]
-    return sorted(pieces, key=_order)
-
-
-def _order(result: RetrievalResult) -> tuple[float, str, str, str]:
-    return (
-        -result["score"],
-        result["source_id"],
-        result["granularity"],
-        result["metadata"].get("kb_prefix", ""),
-    )
+    return sorted(pieces, key=lambda piece: (-piece["score"], *identity(piece)))
 
 
 PLACES = 5
@@ -304,14 +294,8 @@ def _joined(
     matching: Collection[str] | None,
 ) -> RetrievalResult:
     tools = {tool for result in duplicates for tool in result["metadata"].get("tools", [])}
-    chains = [
-        result["metadata"]["chain"] for result in duplicates if "chain" in result["metadata"]
-    ]
-    metadata = {
-        **({"chain": chains[0]} if chains else {}),
-        **best["metadata"],
-        "tools": sorted(tools),
-    }
+    chains = (pick(r["metadata"], "chain") for r in duplicates if "chain" in r["metadata"])
+    metadata = {**next(chains, {}), **best["metadata"], "tools": sorted(tools)}
     score = best["score"] if joint is None else joint
     if matching is not None and metadata.get("fields") and metadata.get("doc_id") not in matching:
         metadata["contradicts_filters"] = True
@@ -332,8 +316,8 @@ def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, s
         "relationship": ("relationships", "id"),
     }
     for result in results:
-        if result["source_type"] in keys:
-            plural, name = keys[result["source_type"]]
+        plural, name = keys.get(result["source_type"], ("", ""))
+        if plural:
             ids[plural].append({name: result["source_id"]})
     return ids
 

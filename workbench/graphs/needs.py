@@ -30,9 +30,10 @@ from workbench.state import (
     Records,
     RetrievalResult,
     RouteDecision,
+    unique,
 )
 from workbench.text import closest, detect_language, fold, mentions, sentences, unmarked
-from workbench.tools.scoring import shares_said
+from workbench.tools.scoring import word_shares
 from workbench.views.labels import Labels
 
 # --- How much is enough ---
@@ -96,13 +97,11 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
     matching = None
     relevant = None
     if filters and intent in ("list", "recommend"):
-        ids = [(base, base.select(filters)) for base in bases]
-        matching = {doc_id: "" for _, doc_ids in ids for doc_id in doc_ids}
-        matching |= {
-            p["doc_id"]: p["title"]
-            for base, doc_ids in ids
-            for p in base.passages(doc_ids=doc_ids)
-        }
+        matching = dict[str, str]()
+        for base in bases:
+            doc_ids = base.select(filters)
+            matching |= dict.fromkeys(doc_ids, "")
+            matching |= {p["doc_id"]: p["title"] for p in base.passages(doc_ids=doc_ids)}
         relevant = len(matching)
     elif linked and intent in ("qa", "compare"):
         relevant = len(frozenset().union(*(linked_name.passages for linked_name in linked)))
@@ -228,7 +227,7 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     elif intent == "list" and decision["filters"]:
         last = Need(label("need_every_item"), "all")
     needs += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
-    return [*list(dict.fromkeys(needs))[: max_needs - 1], last]
+    return [*unique(needs)[: max_needs - 1], last]
 
 
 Line = tuple[RetrievalResult, str]
@@ -261,7 +260,7 @@ class Ledger(NamedTuple):
         title, quote = passage_for(need.text, by)
         if by and need.kind == "answer":
             title, quote = "", unmarked(shown[0])  # no passage has it alone
-        ids = list(dict.fromkeys(result["result_id"] for result in by))
+        ids = unique(result["result_id"] for result in by)
         return Entry(
             need=need.text,
             kind=need.kind,
@@ -280,11 +279,8 @@ class Ledger(NamedTuple):
         enough = judgement.enough
         pieces = [result for result, _ in lines]
         if need.kind == "answer":
-            met = (
-                max(judgement.probability, MET)
-                if enough
-                else min(judgement.probability, MET - 0.01)
-            )
+            met = judgement.probability
+            met = max(met, MET) if enough else min(met, MET - 0.01)
         elif need.kind == "all" and self.supply.intent == "compare":
             documents = {result["metadata"].get("doc_id") for result in pieces}
             # Next to a document that is named, any other is no side that somebody asked for.
@@ -308,7 +304,7 @@ class Ledger(NamedTuple):
             met = float(bool(pieces))
         else:
             texts = [f"{result['metadata'].get('title') or ''}. {line}" for result, line in lines]
-            shares = shares_said(need.text, texts, self.bases[0])
+            shares = word_shares(need.text, texts, self.bases[0])
             met = max(shares, default=0.0)
             best = sorted(zip(shares, pieces, strict=True), key=lambda pair: -pair[0])
             pieces = [piece for share, piece in best if share >= MET]
@@ -444,9 +440,7 @@ def signals(
                 title for doc_id, title in matching.items() if doc_id not in holding and title
             ]
     if supply.intent == "recommend":
-        named_sources = frozenset(
-            source for linked_name in supply.linked for source in linked_name.sources
-        )
+        named_sources = frozenset[str]().union(*(name.sources for name in supply.linked))
         seen["candidates"] = sum(
             d not in named_sources and (matching is None or d in matching) for d in fields
         )
@@ -455,8 +449,8 @@ def signals(
             "kind": judgement.kind,
             "answered": judgement.enough,
             "probability": judgement.probability,
+            "missing_fields": [list(pair) for pair in judgement.missing_fields],
         }
-        seen["missing_fields"] = [list(pair) for pair in judgement.missing_fields]
     ended = last_records(records).values()
     return {
         "evidence_count": len(evidence),

@@ -18,7 +18,7 @@ from workbench.graphs.route import AGENT_TOOLS, workers_by_base
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
 from workbench.ports import Bases, KnowledgeBase, Tools
 from workbench.settings import RULES, Settings
-from workbench.state import Json, QueryIntent, RouteDecision
+from workbench.state import Json, QueryIntent, RouteDecision, unique, without_empty
 from workbench.text import detect_language, fold
 from workbench.tools.registry import BUILT_IN
 from workbench.views.labels import Labels
@@ -113,7 +113,7 @@ class RulePlanner:
             notes.append(say("plan_left_out", query, tools=", ".join(left_out), most=limit))
         return Plan(
             problem_statement=query,
-            assumptions=list(dict.fromkeys([*assumptions(query, decision, knowledge), *notes])),
+            assumptions=unique([*assumptions(query, decision, knowledge), *notes]),
             steps=steps,
             execution_mode=self.settings.execution_mode,
             acceptance_criteria=[need.text for need in read_needs(query, decision)],
@@ -127,7 +127,7 @@ class RulePlanner:
         steps = []
         for name in sorted(set(tools) - set(BUILT_IN)):
             tool = tools[name]
-            fields = tools[name].input_schema.model_fields
+            fields = tool.input_schema.model_fields
             required = {field for field, info in fields.items() if info.is_required()}
             if intent in tool.intents and "query" in fields and required <= {"query"}:
                 several = len(knowledge) > 1 and "kb_prefix" in fields
@@ -261,13 +261,9 @@ class Ask:
     @property
     def selection(self) -> Json:
         """Return the input of ``discover``: conditions and order; empty where none is read."""
-        selection: Json = (
-            {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
-        )
         question = self.decision.get("question")
-        if question and question["sort"]:
-            selection["sort"] = dict(question["sort"])
-        return selection
+        sort = question and question["sort"]
+        return without_empty({"conditions": self.decision["filters"], "sort": sort})
 
     @property
     def grounded(self) -> str:

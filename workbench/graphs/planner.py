@@ -46,7 +46,17 @@ from workbench.plans import (
 from workbench.ports import Bases, Context, Tool, Tools
 from workbench.records.proposals import last_needs
 from workbench.settings import BY_MODEL, RULES
-from workbench.state import Data, Decision, Json, Records, RetrievalState, RouteDecision
+from workbench.state import (
+    Data,
+    Decision,
+    Json,
+    Records,
+    RetrievalState,
+    RouteDecision,
+    pick,
+    unique,
+    without_empty,
+)
 from workbench.text import to_json
 from workbench.tools.langchain import model_input
 from workbench.tools.registry import check, condition_faults, require
@@ -66,7 +76,7 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     if state.get("report") and not given_plan:
         plan = required("nodes", "plan", "reports")(plan, state, context, prefixes)
     if before:
-        plan = continued(plan, before, state.get("records", []))
+        plan = continued(plan, before, state["records"])
     require(plan, context.tools)
     reason = "planned again for the changed question" if before else "planned for the question"
     if before and before.metadata.get(FIRST_SEARCH):
@@ -81,7 +91,7 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     }
     if state.get("wish"):
         change["wish"] = ""
-    clarified = (d for d in state.get("decisions", []) if d["point"] == "clarify")
+    clarified = (d for d in state["decisions"] if d["point"] == "clarify")
     return change if before else {**fresh_state(clarified), **change}
 
 
@@ -92,34 +102,24 @@ async def _make_plan(
     query = state["query"]
     decision = state["route_decision"]
     refused = []
-    first = (
-        context.settings.search_first
-        and not before
-        and not state.get("report")
-        and not is_driven(state)
-    )
-    if not first and (is_driven(state) or model_plans(context)):
-        make = required("nodes", "first_turn", "agent") if is_driven(state) else planned_by_model
-        plan, refused = await make(state, context, context.bases(prefixes), before)
+    driven = is_driven(state)
+    by_rules = context.settings.search_first and not (before or state.get("report") or driven)
+    if not by_rules and (driven or model_plans(context)):
+        make = required("nodes", "first_turn", "agent") if driven else planned_by_model
+        bases = context.bases(prefixes)
+        plan, refused = await make(state, context, bases, before)
         if plan is not None:
             return plan
         if wish := state.get("wish"):  # the rules read it as a part of the question
             query = f"{query} {wish}"
-            decision = {
-                **decision,
-                **read_question(query, context.bases(prefixes), context.today),
-            }
+            decision = {**decision, **read_question(query, bases, context.today)}
     plan = await _by_planner(query, decision, context, prefixes)
-    if first and model_plans(context):
-        return plan.model_copy(update={"metadata": {**plan.metadata, FIRST_SEARCH: True}})
-    if not refused:
-        return plan
-    metadata = {
-        **plan.metadata,
-        "instead_of": "agent" if is_driven(state) else BY_MODEL,
-        "refused": refused,
-    }
-    return plan.model_copy(update={"metadata": metadata})
+    metadata = {**plan.metadata}
+    if by_rules and model_plans(context):
+        metadata[FIRST_SEARCH] = True
+    if refused:
+        metadata |= {"instead_of": "agent" if driven else BY_MODEL, "refused": refused}
+    return plan.copy_with(metadata=metadata)
 
 
 async def _by_planner(
@@ -131,12 +131,8 @@ async def _by_planner(
     async def plan() -> Json:
         return (await context.planner(query, decision, bases, context.tools)).dump()
 
-    args = {
-        "query": query,
-        "decision": decision,
-        "bases": prefixes,
-        "tools": sorted(context.tools),
-    }
+    tools = sorted(context.tools)
+    args = {"query": query, "decision": decision, "bases": prefixes, "tools": tools}
     name = getattr(context.planner, "name", "registered")
     version = " ".join(base.fingerprint() for base in bases)
     settings = context.settings.model_dump(include=set(PLANNED_BY), exclude_defaults=True)
@@ -194,8 +190,8 @@ def continued(new_plan: Plan, before: Plan, records: Records) -> Plan:
         label = re.sub(r"^step_\d+_?", "", step_id) or "step"
         ids[step_id] = f"step_{number}_{label}"
         number += 1
-        added.append(step.model_copy(update={"step_id": ids[step_id]}))
-    return new_plan.model_copy(update={"version": before.version + 1, "steps": [*begun, *added]})
+        added.append(step.copy_with(step_id=ids[step_id]))
+    return new_plan.copy_with(version=before.version + 1, steps=[*begun, *added])
 
 
 # --- The planner as a chat model ---
@@ -226,6 +222,9 @@ class DraftStep(ModelForm):
     condition: Literal["always", "if_insufficient"] = "always"
 
 
+_OWN_FIELDS = {*DraftStep.model_fields, "tool"}
+
+
 async def planned_by_model(
     state: RetrievalState, context: Context, bases: Bases, before: Plan | None
 ) -> tuple[Plan | None, list[str]]:
@@ -243,10 +242,8 @@ async def planned_by_model(
     tools = offered(context.tools, bases)
     form = plan_form(tools, bases, settings.max_tasks)
     route = summary(decision, bases)
-    records = state.get("records", [])
-    reading = {
-        name: route[name] for name in ("query_intent", "filters", "entities") if route[name]
-    }
+    records = state["records"]
+    reading = without_empty(pick(route, "query_intent", "filters", "entities"))
     slots = {
         "question": to_json(query),
         "today": context.today,
@@ -255,7 +252,7 @@ async def planned_by_model(
         "reading": to_json(reading),
         "history": history_text(state.get("history", []), settings.history_window),
         "before": _before(before, state, context),
-        "needs": told_needs(last_needs(state.get("reflections", []))),
+        "needs": told_needs(last_needs(state["reflections"])),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
         "wish": _wish(state),
         "most": str(settings.max_tasks),
@@ -274,9 +271,8 @@ async def planned_by_model(
         return None, reply.refused
     answer = "repaired" if reply.mended else "first"
     metadata = {"planner": BY_MODEL, "answer": answer, "refused": reply.refused, "route": route}
-    return _plan(reply.form, query, route, context).model_copy(
-        update={"metadata": metadata}
-    ), reply.refused
+    plan = _plan(reply.form, query, route, context)
+    return plan.copy_with(metadata=metadata), reply.refused
 
 
 def _wish(state: RetrievalState) -> str:
@@ -300,19 +296,18 @@ def _before(before: Plan | None, state: RetrievalState, context: Context) -> str
     """Return what the plan so far is, what ran of it, and the best of what that found."""
     if before is None:
         return NONE
+    ran = last_records(state["records"])
     waiting = [
-        f"- {step.step_id}: {step.tool}, not run: {step.objective}" for step in before.steps
-    ]
-    ran = last_records(state.get("records", []))
-    waiting = [
-        line for line, step in zip(waiting, before.steps, strict=True) if step.step_id not in ran
+        f"- {step.step_id}: {step.tool}, not run: {step.objective}"
+        for step in before.steps
+        if step.step_id not in ran
     ]
     passages, groups = read_window(
         before, collect(state, context), [], context.settings.reflector_window
     )
     shown = window_text(passages, groups, context.settings.merge_max_characters // 2)
-    parts = [steps_text(before, state.get("records", [])), *waiting, shown]
-    return "\n".join(part for part in parts if part and part != NONE) or NONE
+    parts = [steps_text(before, state["records"]), *waiting, shown]
+    return "\n".join(part for part in parts if part not in ("", NONE)) or NONE
 
 
 def _plan(drafted: Any, query: str, route: Data, context: Context) -> Plan:
@@ -321,19 +316,15 @@ def _plan(drafted: Any, query: str, route: Data, context: Context) -> Plan:
         assumptions=drafted.assumptions,
         steps=make_steps(drafted.steps),
         execution_mode=context.settings.execution_mode,
-        acceptance_criteria=list(dict.fromkeys(filter(str.strip, drafted.acceptance_criteria))),
+        acceptance_criteria=unique(filter(str.strip, drafted.acceptance_criteria)),
     )
 
 
 def make_steps(drafted: Sequence[Any], first: int = 0) -> list[PlanStep]:
     """Return filled-in steps as plan steps, numbered from ``first``."""
-    ids = {
-        step.name: f"step_{n}_{slug(step.name)}"
-        for n, step in reversed(list(enumerate(drafted, first)))
-    }
-    return [
-        _step(step, f"step_{n}_{slug(step.name)}", ids) for n, step in enumerate(drafted, first)
-    ]
+    numbered = [(f"step_{n}_{slug(step.name)}", step) for n, step in enumerate(drafted, first)]
+    ids = {step.name: step_id for step_id, step in reversed(numbered)}
+    return [_step(step, step_id, ids) for step_id, step in numbered]
 
 
 def plan_form(tools: Tools, bases: Bases, max_steps: int) -> type[BaseModel]:
@@ -365,7 +356,7 @@ def step_form(tools: Tools, bases: Bases) -> Any:
     return Annotated[reduce(or_, forms), Field(discriminator="tool")]
 
 
-def _step_form(names: Sequence[str], inputs: Mapping[str, Any]) -> Any:
+def _step_form(names: Sequence[str], inputs: Data) -> Any:
     one_of: Any = Literal
     fields = {_field(name): _annotated(info) for name, info in inputs.items()}
     return create_model(
@@ -373,7 +364,7 @@ def _step_form(names: Sequence[str], inputs: Mapping[str, Any]) -> Any:
     )
 
 
-def _inputs(tool: Tool, bases: Bases) -> dict[str, Any]:
+def _inputs(tool: Tool, bases: Bases) -> Json:
     inputs = {**model_input(tool, bases).model_fields}
     if "top_k" in inputs:  # without it a step returns what its budget says
         inputs["top_k"] = FieldInfo(
@@ -384,7 +375,7 @@ def _inputs(tool: Tool, bases: Bases) -> dict[str, Any]:
 
 def _field(name: str) -> str:
     """Return an input's name in the form, where a step's own field may have it."""
-    return f"{name}_" if name in (*DraftStep.model_fields, "tool") else name
+    return f"{name}_" if name in _OWN_FIELDS else name
 
 
 def _annotated(info: Any) -> Any:
@@ -398,9 +389,10 @@ def _annotated(info: Any) -> Any:
 
 def _step(drafted: Any, step_id: str, ids: Mapping[str, str]) -> PlanStep:
     """Return a filled-in step; unknown steps are left for the check."""
-    names = {_field(name): name for name in (*DraftStep.model_fields, "tool")}
-    own = {*DraftStep.model_fields, "tool"}
-    values = drafted.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=own)
+    names = {_field(name): name for name in _OWN_FIELDS}
+    values = drafted.model_dump(
+        mode="json", by_alias=True, exclude_none=True, exclude=_OWN_FIELDS
+    )
     tool_input = {
         names.get(name, name): value
         for name, value in values.items()
@@ -414,6 +406,4 @@ def _step(drafted: Any, step_id: str, ids: Mapping[str, str]) -> PlanStep:
         depends_on=[ids.get(name, name) for name in drafted.depends_on],
         condition=drafted.condition,
     )
-    return step.model_copy(
-        update={"tool_input": step.input_with(lambda source: ids.get(source, source))}
-    )
+    return step.copy_with(tool_input=step.input_with(lambda source: ids.get(source, source)))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, NamedTuple, cast
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field, create_model
 
-from workbench.errors import ModelError, PlanError
+from workbench.errors import ModelError
 from workbench.extensions import call_node, required
 from workbench.graphs.merge import collect, current_evidence
 from workbench.graphs.needs import (
@@ -69,9 +70,11 @@ from workbench.state import (
     Reflection,
     RetrievalState,
     StopReason,
+    unique,
+    without_empty,
 )
 from workbench.text import detect_language, fold, to_json
-from workbench.tools.registry import check, condition_faults
+from workbench.tools.registry import check, condition_faults, require
 from workbench.views.labels import Labels, needs_sentence
 
 SIMPLER = {
@@ -132,7 +135,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     one_step = not driven and state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     words = searched_text(query, decision) or query
     proposal = Proposal(
-        words, now.plan, seen, state.get("records", []), context.tools, state.get("activated", [])
+        words, now.plan, seen, state["records"], context.tools, state.get("activated", [])
     )
     reflection = None
     if driven or ("reflector" in context.models and not one_step and not first):
@@ -144,18 +147,13 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         await _prepare(proposal, now, supply, one_step)
         reflection = propose(proposal, context.settings.max_iterations, one_step)
     if first:
-        reflection["reasoning"] += " " + proposal.say(
-            "reflect_first", share=f"{seen.get('probability', 0):.0%}"
-        )
+        share = f"{seen.get('probability', 0):.0%}"
+        reflection["reasoning"] += " " + proposal.say("reflect_first", share=share)
     if "reflector" in context.parts:
-        reflection = cast(
-            Reflection, await call_reflector(context, query, now.evidence, reflection)
-        )
-    problems = check(
-        now.plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools
-    )
-    if problems:
-        raise PlanError(problems)
+        own: Any = await call_reflector(context, query, now.evidence, reflection)
+        reflection = cast(Reflection, own)
+    steps = map(PlanStep.model_validate, reflection["next_steps"])
+    require(now.plan.adding(*steps), context.tools)
     return {"reflections": [reflection]}
 
 
@@ -170,7 +168,7 @@ def _signals(now: Pass, supply: Supply) -> Json:
     state = now.state
     settings = now.context.settings
     decision = now.state["route_decision"]
-    records = state.get("records", [])
+    records = state["records"]
     judgement = None
     if "question" in decision:
         merged = now.evidence[: settings.merge_max_results]
@@ -200,20 +198,16 @@ async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool
     state = now.state
     context = now.context
     seen = proposal.seen
-    proposal.writings = list(
-        dict.fromkeys(writing for entity in supply.linked for writing in entity.writings)
-    )
+    proposal.writings = unique(writing for entity in supply.linked for writing in entity.writings)
     if is_enough(seen) or one_step:
         return
     proposal.enrich = call_node("can_enrich", False, state, context)
-    before = [
-        r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]
-    ]
-    if (
-        "rewriter" in context.models
-        and proposal.is_poor()
-        and not any(reflection["rewrite_query"] for reflection in before)
-    ):
+    rewritten = any(
+        reflection["rewrite_query"]
+        for reflection in state["reflections"]
+        if reflection["current_iteration"] < seen["iteration"]
+    )
+    if "rewriter" in context.models and proposal.is_poor() and not rewritten:
         proposal.rewritten, note = await rewritten_by_model(
             context, state["query"], proposal.writings, now.label
         )
@@ -365,7 +359,7 @@ class Proposal:
         """Search for missing names, fields of a thing, and candidates."""
         if self.seen["missing"]:
             self.search_for(self.seen["missing"], entities=self.seen["missing"])
-        words: dict[str, list[str]] = {}
+        words = dict[str, list[str]]()
         for title, field in self.seen.get("missing_fields", []):
             words.setdefault(title, [title]).append(field)
         for title, parts in words.items():
@@ -516,16 +510,17 @@ def _judged(
     invented = []
     needs = [entry for entry in judged if not is_settled(entry)]
     for verdict in verdicts:
-        numbers = list(dict.fromkeys(verdict.passages))
+        numbers = unique(verdict.passages)
         by = [passages[n - 1] for n in numbers if 1 <= n <= len(passages)]
         if verdict.need > len(needs):
             invented.append(say("over_need", n=verdict.need, m=len(needs)))
             continue
         entry = needs[verdict.need - 1]
         if len(by) < len(numbers):
-            unknown = [f"[{n}]" for n in numbers if not 1 <= n <= len(passages)]
-            names = {"need": entry["need"], "names": say("comma").join(unknown)}
-            invented.append(say("over_passage", **names, m=len(passages)))
+            unknown = (f"[{n}]" for n in numbers if not 1 <= n <= len(passages))
+            names = say("comma").join(unknown)
+            fault = say("over_passage", need=entry["need"], names=names, m=len(passages))
+            invented.append(fault)
         if entry["kind"] == "count" and entry["met"] >= MET:
             continue  # counted, and no passage says it
         if verdict.verdict == "met" and not by:
@@ -534,7 +529,7 @@ def _judged(
         entry["verdict"] = verdict.verdict if by else "missing"
         entry["by"] = [result["result_id"] for result in by]
         entry["title"], entry["quote"] = passage_for(entry["need"], by)
-    return judged, list(dict.fromkeys(invented))
+    return judged, unique(invented)
 
 
 async def reflected_by_model(
@@ -545,23 +540,23 @@ async def reflected_by_model(
     seen = proposal.seen
     query = now.state["query"]
     entries = seen.get("needs", [])
-    records = now.state.get("records", [])
+    records = now.state["records"]
     tools = offered(context.tools, now.bases)
-    needs = [entry for entry in entries if not is_settled(entry)]
-    needs_before = last_needs(now.state.get("reflections", []))
-    before = [entry for entry in needs_before if entry["met"] >= MET]
-    met_before = {entry["need"] for entry in before}
-    met = list(dict.fromkeys(result_id for entry in before for result_id in entry["by"]))
+    needs = [entry["need"] for entry in entries if not is_settled(entry)]
+    before = {
+        entry["need"]: entry["by"]
+        for entry in last_needs(now.state["reflections"])
+        if entry["met"] >= MET
+    }
+    met = unique(chain(*before.values()))
     passages, groups = read_window(
         now.plan, collect(now.state, context), met, context.settings.reflector_window
     )
     slots = {
         "question": query,
-        "needs": numbered(
-            [entry["need"] + " (met so far)" * (entry["need"] in met_before) for entry in needs]
-        ),
+        "needs": numbered([need + " (met so far)" * (need in before) for need in needs]),
         "steps": steps_text(now.plan, records, totals_by_step(now.state, context)),
-        "signals": to_json({name: seen[name] for name in _SHOWN if seen.get(name)}),
+        "signals": to_json(without_empty({name: seen.get(name) for name in _SHOWN})),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
         "evidence": window_text(passages, groups, context.settings.merge_max_characters),

@@ -28,7 +28,7 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Ask about the wave at the review point ``step``, skip what can never start, and name the wave."""
     context = runtime.context
     budget = context.settings.time_budget_s
-    spent = work_seconds(state.get("records", [])) >= budget
+    spent = work_seconds(state["records"]) >= budget
     action, change = ("", Json()) if spent else _reviewed(state, runtime)
     if change.get("replan"):
         return {**change, "wave": []}
@@ -40,7 +40,7 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     plan = Plan.load(now["plan"])
     reasons |= plan.blocked_steps(now.get("records", []), now.get("activated", []))
     skipped = skip(now, context, reasons)
-    now["records"] = records = [*state.get("records", []), *skipped]
+    now["records"] = records = [*state["records"], *skipped]
     last = last_records(records)
     wave = [
         {
@@ -65,13 +65,12 @@ async def fan_out(state: RetrievalState) -> list[Send] | str:
     if state.get("replan"):
         return "planner"
     plan = Plan.load(state["plan"])
-    last = last_records(state.get("records", []))
-    refs = {i: r["raw_output_ref"] for i, r in last.items()}
+    last = last_records(state["records"])
     tried = sorted(last)
     waking = {*last, *state.get("activated", [])}
     total = sum(step.condition == "always" or step.step_id in waking for step in plan.steps)
     tasks = []
-    asking = _validated("asking_for_missing", plan, plan, state.get("records", []))
+    asking = _validated("asking_for_missing", plan, plan, state["records"])
     for entry in state["wave"]:
         step = asking.step(entry["step_id"])
         task = StepTask(
@@ -82,9 +81,9 @@ async def fan_out(state: RetrievalState) -> list[Send] | str:
             iteration=state["iteration"],
             remaining_s=state["remaining_s"],
             sources={
-                source: refs[source] or ""
+                source: last[source]["raw_output_ref"] or ""
                 for source, _ in step.references().values()
-                if source in refs
+                if source in last
             },
             upstream={
                 i: key_of_record(last[i]) if i in last else "" for i in step.dependencies()
@@ -117,7 +116,7 @@ def next_wave(
 def _due(state: RetrievalState, context: Context, ending: bool = False) -> list[PlanStep]:
     """Return the next wave; a step whose results did not hold is due again, unless there is no time to find others."""
     plan = Plan.load(state["plan"])
-    records = state.get("records", [])
+    records = state["records"]
     if not ending:
         records = _validated("current_records", records, plan, records, context.settings)
     return next_wave(plan, records, state.get("activated", []), context.tools)
@@ -128,7 +127,7 @@ def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> tuple[str, Js
     if "step" not in state.get("review", []):
         return "", {}
     names = [step.step_id for step in _due(state, runtime.context)]
-    if {*names} <= {record["step_id"] for record in state.get("records", [])}:
+    if {*names} <= {record["step_id"] for record in state["records"]}:
         return "", {}
     return ask_about_plan("step", state, runtime, f"Run {', '.join(names)} now?", wave=names)
 

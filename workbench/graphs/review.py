@@ -36,6 +36,8 @@ from workbench.state import (
     Reflection,
     RetrievalState,
     ReviewPoint,
+    drop,
+    pick,
 )
 from workbench.tools.registry import base_problems, check
 
@@ -174,7 +176,7 @@ def ask_about_plan(
     """Ask about the plan, or about its steps that have not started; return the answer's action and what it changes."""
     context = runtime.context
     plan = Plan.load(state["plan"])
-    records = state.get("records", [])
+    records = state["records"]
 
     def edited(edits: BaseModel) -> None:
         new = getattr(edits, "plan", None)
@@ -194,7 +196,7 @@ def ask_about_plan(
     if action == "respond":
         change |= apply_response(state, runtime, decision["message"])
     if edits.get("plan"):
-        new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
+        new = Plan.load(edits["plan"]).copy_with(version=plan.version + 1)
         change |= _need_verdicts(plan, new, state)
         context.runs.save_plan(
             state["run_id"], new.dump(), decision["who"], decision["note"] or "edited"
@@ -274,7 +276,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 
 def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Reflection:
     """Return the proposal with a person's edits: new steps continue the run, a new query also replaces it in steps."""
-    changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k not in JUDGED_BY}}  # type: ignore[typeddict-item]
+    changed: Reflection = {**reflection, **drop(edits, *JUDGED_BY)}  # type: ignore[typeddict-item]
     old = reflection["rewrite_query"]
     new = changed["rewrite_query"]
     if new and new != old and "next_steps" not in edits:
@@ -316,8 +318,8 @@ def follow(
     }
     if proposal["next_steps"]:
         plan = Plan.load(state["plan"])
-        new = plan.adding(*(PlanStep.model_validate(step) for step in proposal["next_steps"]))
-        new = new.model_copy(update={"version": plan.version + 1})
+        new = plan.adding(*map(PlanStep.model_validate, proposal["next_steps"]))
+        new = new.copy_with(version=plan.version + 1)
         runtime.context.runs.save_plan(state["run_id"], new.dump(), author, reason)
         change["plan"] = new.dump()
     return change
@@ -357,7 +359,7 @@ def _ask(
         "ahead": ahead(point, state, runtime.context, proposal),
         "in_force": {
             "query": state["query"],
-            "thresholds": {name: limits[name] for name in Thresholds.model_fields},
+            "thresholds": pick(limits, *Thresholds.model_fields),
             "needs": dict(state.get("needs", {})),
         },
     }
@@ -425,14 +427,12 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -
     """Return the steps that the proposal will run: not those that are done, not yet activated, or on the tape."""
     plan = Plan.load(state["plan"])
     activated = [*state.get("activated", []), *proposal.get("activate", [])]
-    plan = plan.adding(
-        *(PlanStep.model_validate(step) for step in proposal.get("next_steps", []))
-    )
+    plan = plan.adding(*map(PlanStep.model_validate, proposal.get("next_steps", [])))
     if plan.problems():
         return []
     versions = {base.name: base.fingerprint() for base in dated_bases(context, state)}
     taped = answered(plan, context.tape.known, [], state["kb_prefix"], versions)
-    steps = plan.ahead(state.get("records", []), activated, taped)
+    steps = plan.ahead(state["records"], activated, taped)
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
 
 

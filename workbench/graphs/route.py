@@ -22,7 +22,7 @@ from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, call_router
 from workbench.settings import BY_MODEL, RULES, Settings
-from workbench.state import Data, Json, QuestionRead, RouteDecision, RouteMethod
+from workbench.state import Data, Json, QuestionRead, RouteDecision, RouteMethod, unique
 from workbench.text import terms
 
 if TYPE_CHECKING:
@@ -121,16 +121,12 @@ def workers_by_base(names: str, prefixes: Sequence[str]) -> list[Worker]:
     workers = parse_worker_names(names)
     if len(workers) == 1:
         workers = [workers[0]._replace(kb_prefix="")]
-    every = [
-        (kb, worker.agent_type)
+    return unique(
+        Worker(kb, worker.agent_type or AGENT_TYPES[0], AGENT_MODE)
         for kb in prefixes
         for worker in workers
         if worker.kb_prefix in ("", kb)
-    ]
-    return [
-        Worker(kb, agent_type or AGENT_TYPES[0], AGENT_MODE)
-        for kb, agent_type in dict.fromkeys(every)
-    ]
+    )
 
 
 def rules_bind(plan: Data | None, settings: Settings) -> bool:
@@ -198,10 +194,10 @@ def _read_requested(requested: Sequence[str], worker_name: str) -> list[str] | N
         return []
     workers = parse_worker_names(worker_name)
     if prefixes := [worker.kb_prefix for worker in workers if worker.kb_prefix]:
-        return list(dict.fromkeys(prefixes))
+        return unique(prefixes)
     if worker_name and not any(worker.agent_type for worker in workers):
         return []
-    return list(dict.fromkeys(name for name in requested if name not in ("", GENERAL))) or None
+    return unique(name for name in requested if name not in ("", GENERAL)) or None
 
 
 def _find_fits(
@@ -234,9 +230,8 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
         if words:
             doubt *= 1 - weight
             reasons.append(f"{verb} {', '.join(words)}")
-    reasons += (
-        [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
-    )
+    if coverage >= 0.005:
+        reasons.append(f"says {coverage:.0%} of the question in one passage")
     return Fit(
         kb_prefix=base.name,
         score=round(1 - doubt, 6),
@@ -246,7 +241,7 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
 
 def _coverage(message: str, base: KnowledgeBase) -> float:
     """Return the idf-weighted share of the question's words that the best of a few passages has."""
-    message_terms = list(dict.fromkeys(terms(message)))
+    message_terms = unique(terms(message))
     weights = dict(zip(message_terms, base.words(message_terms)["weights"], strict=True))
     total = sum(weights.values()) or 1.0
     hits = base.passages([chunk_id for chunk_id, _ in base.search("words", message, 5)])
@@ -275,18 +270,13 @@ def _choose(
 ) -> Choice:
     """Choose the knowledge bases: those that were asked for, else those that fit."""
     if requested_names is not None:
-        return Choice(
-            requested_names,
-            "override",
-            1.0,
-            f"{', '.join(requested_names) or GENERAL} was asked for",
-        )
+        reason = f"{', '.join(requested_names) or GENERAL} was asked for"
+        return Choice(requested_names, "override", 1.0, reason)
     if is_small_talk(message):
         return Choice([], "default", 1.0, "small talk needs no knowledge base")
     if not auto_route:
-        return Choice(
-            [], "default", 1.0, "automatic routing is off and no knowledge base was asked for"
-        )
+        reason = "automatic routing is off and no knowledge base was asked for"
+        return Choice([], "default", 1.0, reason)
     if fits:
         # so near the best one, the score does not say which base is meant: each is asked
         best = [fit for fit in fits if fit["score"] >= fits[0]["score"] - 0.15][:_MOST_ASKED]
@@ -328,7 +318,7 @@ def read_question(question: str, bases: Bases, today: str = "") -> QuestionRead:
         media_type_hint="",
         filters=reading["conditions"],
         extracted_entities={
-            "low_level": list(dict.fromkeys(name["name"] for name in reading["names"])),
+            "low_level": unique(name["name"] for name in reading["names"]),
             "high_level": reading["words"],
         },
         question=reading,
@@ -390,21 +380,17 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
     if "router" in context.parts and requested_names is None:
         workers = await call_router(context, message, names)
         if workers is not None:
-            choice = Choice(
-                _read_requested([], workers) or [],
-                "heuristic",
-                1.0,
-                "chosen by the registered router",
-            )
+            prefixes = _read_requested([], workers) or []
+            choice = Choice(prefixes, "heuristic", 1.0, "chosen by the registered router")
             change["worker_name"] = workers
     elif "router" in context.models and len(state["fits"]) > 1:
         # the user asked for none, and there are several
         history = history_text(read_history(state, context), context.settings.history_window)
-        prefixes, reason = await _routed_by_model(context, message, names, history)
-        if prefixes is None:
+        routed, reason = await _routed_by_model(context, message, names, history)
+        if routed is None:
             choice = choice._replace(reason=f"{choice.reason}; {reason}")
         else:
-            choice = Choice(prefixes, "llm", 1.0, reason)
+            choice = Choice(routed, "llm", 1.0, reason)
     route = _route(
         message, state.get("requested_kb_prefixes", []), choice, context.knowledge, context.today
     )
@@ -427,7 +413,7 @@ async def _routed_by_model(
     reply = await ask_model(context, "router", form, slots, question=message)
     if reply.form is None:
         return None, f"the model did not route ({reply.refused[-1]})"
-    return list(dict.fromkeys(reply.form.bases)), reply.form.reason.strip() or "the model says so"
+    return unique(reply.form.bases), reply.form.reason.strip() or "the model says so"
 
 
 async def worker_select(state: RouterState, runtime: Runtime[Context]) -> Json:

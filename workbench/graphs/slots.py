@@ -10,7 +10,7 @@ from workbench.plans import ENDED_WELL, Plan, format_condition, last_records
 from workbench.ports import Context, KnowledgeBase, Tool, Tools
 from workbench.records.figures import ResultsByStep
 from workbench.records.spending import spent
-from workbench.state import Data, Evidence, Json, Message, Records, RetrievalResult
+from workbench.state import Data, Evidence, Json, Message, Records, RetrievalResult, drop
 from workbench.text import clean, to_json
 
 NONE = "—"
@@ -128,17 +128,16 @@ def offered(tools: Tools, bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
         "fields": any(about["fields"] for about in abouts),
         "entities": any(about["counts"].get("entities") for about in abouts),
     }
-    names = [
-        name
-        for name in tools
-        if getattr(tools[name], "planned", True) and has.get(NEEDED.get(name, ""), True)
-    ]
-    return {name: tools[name] for name in names}
+    return {
+        name: tool
+        for name, tool in tools.items()
+        if getattr(tool, "planned", True) and has.get(NEEDED.get(name, ""), True)
+    }
 
 
 def card(bases: Iterable[KnowledgeBase]) -> str:
     """Return what each knowledge base holds: sizes, languages, types with an example, fields with values, relations."""
-    lines_of_bases = []
+    lines = []
     for base in bases:
         about = base.about()
         counts = about["counts"]
@@ -147,29 +146,26 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
             for name in ("documents", "passages", "entities")
             if name in counts
         )
-        fields = [_field(field) for field in about["fields"]]
         kinds = [kind for kind in about["relations"] if kind["type"] != "mentions"]
-        kinds = sorted(kinds, key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[
-            :_KINDS
-        ]
-        relations = [
-            f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})"
-            for k in kinds
-        ]
-        titles = [*map(_short, about["titles"][:12])]
-        types = [
-            f"{_short(kind)} ({count:,}, as {_short(title)})"
-            for kind, count, title in about["types"]
-        ]
-        lines = [
-            f"{base.name}: {sizes}; written in {' and '.join(about['languages']) or 'no language'}"
-        ]
-        lines += [f"  types: {'; '.join(types)}"] if types else []
-        lines += [f"  fields: {'; '.join(fields)}"] if fields else []
-        lines += [f"  relations: {'; '.join(relations)}"] if relations else []
-        lines += [f"  some titles: {'; '.join(titles)}"] if titles else []
-        lines_of_bases += lines
-    return "\n".join(lines_of_bases)
+        kinds.sort(key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))
+        parts = {
+            "types": [
+                f"{_short(kind)} ({count:,}, as {_short(title)})"
+                for kind, count, title in about["types"]
+            ],
+            "fields": map(_field, about["fields"]),
+            "relations": [
+                f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})"
+                for k in kinds[:_KINDS]
+            ],
+            "some titles": map(_short, about["titles"][:12]),
+        }
+        languages = " and ".join(about["languages"]) or "no language"
+        lines.append(f"{base.name}: {sizes}; written in {languages}")
+        for name, items in parts.items():
+            if text := "; ".join(items):
+                lines.append(f"  {name}: {text}")
+    return "\n".join(lines)
 
 
 def _short(name: Any) -> str:
@@ -197,11 +193,7 @@ def steps_text(
     for step in plan.steps if plan else ():
         if step.step_id in last:
             record = last[step.step_id]
-            own = {
-                name: value
-                for name, value in record["raw_input"].items()
-                if name not in ("top_k", "timeout_s")
-            }
+            own = drop(record["raw_input"], "top_k", "timeout_s")
             tool_input = to_json(own)[:_LONGEST_VALUE]
             count = record["output_summary"].get("evidence_count", 0)
             result = totals.get(step.step_id, f"{count} found")
@@ -215,22 +207,13 @@ def steps_text(
 def counts_by_step(state: Data, context: Context) -> dict[str, tuple[str, Json]]:
     """Return what each search by fields counted, by step: what it asked, and its output."""
     counted = {}
-    for step_id, record in last_records(state.get("records", [])).items():
-        if (
-            record["tool"] == "discover"
-            and record["status"] in ENDED_WELL
-            and record["raw_output_ref"]
-        ):
-            output = context.runs.body(state["run_id"], str(record["raw_output_ref"])).get(
-                "output", {}
-            )
-            conditions = " & ".join(
-                format_condition(c) for c in record["raw_input"].get("conditions") or []
-            )
-            counted[step_id] = (
-                conditions or str(record["raw_input"].get("query") or step_id),
-                output,
-            )
+    for step_id, record in last_records(state["records"]).items():
+        ref = record["raw_output_ref"]
+        if record["tool"] == "discover" and record["status"] in ENDED_WELL and ref:
+            output = context.runs.body(state["run_id"], ref).get("output", {})
+            selection = record["raw_input"]
+            conditions = " & ".join(map(format_condition, selection.get("conditions") or []))
+            counted[step_id] = (conditions or str(selection.get("query") or step_id), output)
     return counted
 
 

@@ -55,8 +55,8 @@ def write(
             communities.append((members, documents))
     communities.sort(key=lambda pair: (-len(pair[0]), pair[0][0]))
     for number, (members, documents) in enumerate(communities):
-        others = [by_id[i] for i in members if i not in categories and not by_id[i]["doc_id"]]
-        names = dict.fromkeys(entity["name"] for entity in [*others[:1], *documents[:2]])
+        subjects = [by_id[i] for i in members if i not in categories and not by_id[i]["doc_id"]]
+        names = dict.fromkeys(entity["name"] for entity in [*subjects[:1], *documents[:2]])
         doc_ids = [str(entity["doc_id"]) for entity in documents]
         first = [leads[doc_id] for doc_id in doc_ids[:SENTENCES] if leads.get(doc_id)]
         community = Community(

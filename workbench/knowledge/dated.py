@@ -49,13 +49,11 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
 
     def hidden() -> frozenset[str]:
         fields = date_fields(base)
-        conditions = [
-            Condition(field=fields[key], op=op, value=day)
+        return frozenset(
+            doc_id
             for key, op, day in tests
             if day and key in fields
-        ]
-        return frozenset(
-            doc_id for condition in conditions for doc_id in base.select([condition])
+            for doc_id in base.select([Condition(field=fields[key], op=op, value=day)])
         )
 
     return PartialBase(base, hidden, dates)
@@ -100,12 +98,9 @@ def date_fields(base: KnowledgeBase) -> dict[str, str]:
         for key, names in FIELDS.items()
         if fold(name).replace(" ", "_") in names
     }
-    begins = (
-        dict.fromkeys(("valid_from", "known_since"), dates[0])
-        if len(dates) == 1 and not by_name
-        else {}
-    )
-    return begins | by_name
+    if len(dates) == 1 and not by_name:
+        return dict.fromkeys(("valid_from", "known_since"), dates[0])
+    return by_name
 
 
 def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str]]:

@@ -53,7 +53,7 @@ from workbench.ports import (
     call_reranker,
 )
 from workbench.settings import Settings
-from workbench.state import Condition, Hits, Json, Sort
+from workbench.state import Condition, Hits, Json, Sort, unique
 from workbench.text import FUNCTION_WORDS, detect_language, simplified, stem, stems, terms
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class CorpusKnowledge:
         They are compared by word vectors, or by stems where there are none.
         """
         split = rerank.words if self._reranks else _content_terms
-        words = list(dict.fromkeys(split(text))) if isinstance(text, str) else list(text)
+        words = unique(split(text)) if isinstance(text, str) else list(text)
         weights = [self._weight(word) for word in words]
         highest = math.log1p(self._view.passages) or 1.0
         rarity = [round(min(1.0, weight / highest), 6) for weight in weights]
@@ -279,7 +279,7 @@ class CorpusKnowledge:
     def _read(self, column: str, values: Sequence[str]) -> Iterator[Passage]:
         """Yield the passages that have one of these values in a column."""
         sql = f"{_PASSAGES} WHERE {column} IN ({{}})"
-        for *own, fields in self._index.rows_in(sql, list(dict.fromkeys(values))):
+        for *own, fields in self._index.rows_in(sql, unique(values)):
             typed = json.loads(fields)
             typed.pop(STRUCTURE, None)  # the place of a node is no fact
             yield cast(Passage, dict(zip(Passage.__annotations__, [*own, typed], strict=True)))

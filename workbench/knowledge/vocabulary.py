@@ -123,9 +123,8 @@ class Vocabulary(Frozen):
         meanings = {}
         for name, words in self.fields.items():
             plain = _meaning(name)
-            says = FieldMeaning(
-                words.relation or plain.relation, words.of or plain.type, words.reverse
-            )
+            relation = words.relation or plain.relation
+            says = FieldMeaning(relation, words.of or plain.type, words.reverse)
             meanings[name] = meanings[says.relation] = says  # a relation's own name says the same
         return meanings
 
@@ -176,14 +175,11 @@ class Vocabulary(Frozen):
         countries = sum(bool(country(value)) for value in values)
         nations = _COUNTRIES if self._of_country(name) or 2 * countries > len(values) else {}
         common = {} if own else _common("value")
-        found_words = {
-            v: own.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values
-        }
-        return {
-            value: {k: list(w) for k, w in words.items()}
-            for value, words in found_words.items()
-            if words
-        }
+        called = {}
+        for value in values:
+            if words := own.get(value) or nations.get(country(value)) or common.get(fold(value)):
+                called[value] = {language: list(several) for language, several in words.items()}
+        return called
 
 
 def load(path: Path) -> Vocabulary:

@@ -21,7 +21,7 @@ from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.extensions import required
 from workbench.records.sqlite import Tables
 from workbench.settings import Settings
-from workbench.state import Citation, Data, Json
+from workbench.state import Citation, Data, Json, without_none
 from workbench.text import clean, keep_secret, text_digest
 
 VERSION = 5
@@ -267,12 +267,8 @@ class SqlConversations(ABC):
         Returns:
             How many messages were deleted.
         """
-        return len(
-            self.rows(
-                "DELETE FROM messages WHERE conversation_id = ? RETURNING id",
-                (conversation_id,),
-            )
-        )
+        sql = "DELETE FROM messages WHERE conversation_id = ? RETURNING id"
+        return len(self.rows(sql, (conversation_id,)))
 
     def clear(self, user_id: str, session_id: str | None = None) -> int:
         """Delete one conversation of a user, or all of theirs; no other user's is touched.
@@ -280,18 +276,16 @@ class SqlConversations(ABC):
         Returns:
             How many messages were deleted.
         """
-        values = {
-            "user_id": user_id,
-            **({} if session_id is None else {"session_id": session_id}),
-        }
+        values = without_none({"user_id": user_id, "session_id": session_id})
         whose = " AND ".join(f"{name} = ?" for name in values)
+        parameters = [*values.values()]
         with self.transaction() as execute:
             deleted = execute(
                 f"DELETE FROM messages WHERE conversation_id IN (SELECT id FROM conversations WHERE {whose})"
                 " RETURNING id",
-                list(values.values()),
+                parameters,
             )
-            execute(f"DELETE FROM conversations WHERE {whose}", list(values.values()))
+            execute(f"DELETE FROM conversations WHERE {whose}", parameters)
         return len(deleted)
 
     def add_feedback(
@@ -346,7 +340,7 @@ class SqlConversations(ABC):
         Returns:
             Every column of the table, ``metadata`` as a dict, and whose conversation it is.
         """
-        values = {**equals, **({} if message_id is None else {"message_id": message_id})}
+        values = without_none({**equals, "message_id": message_id})
         where = " AND ".join(f"{_ABOUT[name]} = ?" for name in values) or "1 = 1"
         rows = self.rows(
             "SELECT f.*, c.user_id, c.session_id FROM feedback f JOIN messages m ON m.id = f.message_id"

@@ -27,6 +27,7 @@ from workbench.state import (
     ReviewPoint,
     RouteDecision,
     Supported,
+    pick,
 )
 
 SCHEMA_FILE = Path(__file__).with_name("run.schema.json")
@@ -161,9 +162,7 @@ def run_document(run: Any, holder: str | None = None, as_of: Sequence[str] = ())
         "plan": run.plan.dump() if run.plan else None,
         "evidence": evidence_lines(merged.get("retrieval_results", [])),
         "statistics": merged.get("statistics") or {},
-        "log": [
-            {name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []
-        ],
+        "log": [pick(entry, *LogEntry.__annotations__) for entry in run.log or []],
     }
     document["figures"] = figures(document)
     if kind := state.get("answer_kind"):

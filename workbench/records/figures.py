@@ -17,9 +17,11 @@ from workbench.records.timeline import phases
 from workbench.state import (
     Citation,
     Data,
+    Evidence,
     ExecutionRecord,
     Json,
     Merged,
+    Records,
     RetrievalResult,
     Supported,
 )
@@ -102,12 +104,12 @@ def precision_and_recall(support: Sequence[Supported]) -> dict[str, float | int 
     }
 
 
-def own(records: Iterable[ExecutionRecord]) -> list[ExecutionRecord]:
+def own(records: Records) -> list[ExecutionRecord]:
     """Return the attempts that a run made itself."""
     return [record for record in records if not record.get("replayed")]
 
 
-def retrieval_seconds(records: Iterable[ExecutionRecord]) -> float:
+def retrieval_seconds(records: Records) -> float:
     """Return how long at least one step of this run was at work; what the tape answered took none of its time."""
     return round(work_seconds(own(records)), 6)
 
@@ -115,7 +117,7 @@ def retrieval_seconds(records: Iterable[ExecutionRecord]) -> float:
 Fate = Literal["found", "cited", "used", "dropped"]
 Why = Literal["", "duplicate", "results", "characters", "struck"]
 Identity = tuple[str, str, str]
-ResultsByStep = Mapping[str, Sequence[RetrievalResult]]
+ResultsByStep = Mapping[str, Evidence]
 """What each step found, by step."""
 
 
@@ -144,9 +146,9 @@ def winners(results_by_step: ResultsByStep) -> dict[Identity, tuple[str, Retriev
     best: dict[Identity, tuple[str, RetrievalResult]] = {}
     for step_id, results in results_by_step.items():
         for result in results:
-            key = identity(result)
-            if key not in best or result["score"] > best[key][1]["score"]:
-                best[key] = (step_id, result)
+            _, leader = best.setdefault(identity(result), (step_id, result))
+            if result["score"] > leader["score"]:
+                best[identity(result)] = (step_id, result)
     return best
 
 
@@ -190,7 +192,7 @@ class Piece(TypedDict):
 
 def pieces(
     results_by_step: ResultsByStep,
-    evidence: Sequence[RetrievalResult],
+    evidence: Evidence,
     merged: Merged | None = None,
     citations: Iterable[Citation] = (),
     marks: Mapping[str, str] = {},
@@ -236,7 +238,12 @@ def pieces(
     rows = []
     for n, result in enumerate(evidence, 1):
         step_id, _ = best.get(identity(result), ("", result))
-        rows.append(piece(step_id, result, n, *_fate(result, n, used, cited, merged)))
+        fate: Fate = "used" if n <= used else "dropped"
+        if merged is None:
+            fate = "found"
+        elif result["result_id"] in cited:
+            fate = "cited"
+        rows.append(piece(step_id, result, n, fate, "characters" if fate == "dropped" else ""))
     dropped = []
     in_merge = {*map(identity, evidence)}
     for step_id, results in results_by_step.items():
@@ -252,13 +259,3 @@ def pieces(
         dropped = [entry for entry in dropped if entry["why"] == "struck"]
     order = ("struck", "results", "duplicate")
     return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
-
-
-def _fate(
-    result: RetrievalResult, n: int, used: int, cited: set[str], merged: Merged | None
-) -> tuple[Fate, Why]:
-    if merged is None:
-        return "found", ""
-    if result["result_id"] in cited:
-        return "cited", ""
-    return ("used", "") if n <= used else ("dropped", "characters")

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.errors import Divergence
 from workbench.plans import Plan, PlanStep, canonical_json
-from workbench.state import Data, ExecutionRecord, Json, without_empty
+from workbench.state import Data, ExecutionRecord, Json, Records, without_empty
 from workbench.text import text_digest, to_json, without_secrets
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Effect:
 
     kind: str
     name: str
-    parts: Mapping[str, Any]
+    parts: Data
     value: Any
     seconds: float = 0.0
     tokens: int = 0
@@ -192,7 +192,7 @@ class Tape:
         run_id: str = "",
         mode: Mode = "live",
         sources: Iterable[Iterable[Effect]] = (),
-        results: Mapping[str, Any] = MappingProxyType({}),
+        results: Data = MappingProxyType({}),
     ):
         self.run_id = run_id
         self.mode = mode
@@ -469,7 +469,7 @@ def attempt_arguments(step: PlanStep, kb: str, attempt: int, upstream: Mapping[s
 def answered(
     plan: Plan,
     effects: Iterable[Effect],
-    records: Iterable[ExecutionRecord],
+    records: Records,
     kb: str,
     versions: Mapping[str, str],
 ) -> dict[str, str]:

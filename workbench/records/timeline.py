@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
 
-from workbench.state import Data, Decision, ExecutionRecord, without_empty
+from workbench.state import Data, Decision, ExecutionRecord, Records, without_empty
 
 Kind = Literal["phase", "node", "step", "sub_step", "waiting", "stopped"]
 GAPS = ("waiting", "stopped")
@@ -157,9 +157,7 @@ def _phase(entry: Data) -> Any:
     return _PHASES.get(entry["node_type"], entry["node"])
 
 
-def phases(
-    log: Iterable[Data], records: Iterable[ExecutionRecord]
-) -> dict[str, list[list[float]]]:
+def phases(log: Iterable[Data], records: Records) -> dict[str, list[list[float]]]:
     """Return from when to when each phase of a run was at work, in milliseconds: every moment of work is in one.
 
     What runs at once is in the phase that began first; ``other`` has what passes between nodes, where a checkpoint is

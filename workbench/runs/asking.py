@@ -1,31 +1,55 @@
-"""What may be asked: a message and its options, checked before anything is written down; and many questions at once."""
+"""What may be asked: a message and its options, checked before anything is written down."""
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+)
 
 from workbench.errors import RunError, UnknownKnowledge, refusing, shown
 from workbench.extensions import required
+from workbench.models.wire import hidden
 from workbench.plans import Plan, unkeepable
 from workbench.runs.calls import own_prompts
-from workbench.runs.fork import checked, checked_thresholds, iso_date
-from workbench.runs.run import Run
-from workbench.runs.stored import snapshot
-from workbench.settings import merge_settings, models_by_role
-from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json, Progress, without_empty
-from workbench.text import clean
+from workbench.settings import Settings, all_settings, merge_settings, models_by_role
+from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json, pick, unique, without_empty
+from workbench.text import clean, iso
 from workbench.tools.registry import require
-from workbench.views.render import FrameList
 
+LONGEST_MESSAGE = 4_000
+"""How long a question may be, in characters."""
 LONGEST_NAME = 200
 """How long the name of a session or a user may be, in characters."""
+
+
+def checked_message(message: Any) -> str:
+    """Return the message as every store takes it.
+
+    Raises:
+        RunError: it is no text, says nothing, or is longer than ``LONGEST_MESSAGE`` characters.
+    """
+    if not isinstance(message, str):
+        raise RunError(f"The message is {shown(message)}, not text. Ask with a string.")
+    if len(message) > LONGEST_MESSAGE:
+        raise RunError(
+            f"The message has {len(message):,} characters; a question may have {LONGEST_MESSAGE:,}. Ask something "
+            "shorter, and bring long texts in with `workbench kb add`."
+        )
+    cleaned = clean(message)
+    if not cleaned.strip():
+        raise RunError("The message is empty. Ask something.")
+    return cleaned
 
 
 def checked_points(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
@@ -68,7 +92,7 @@ def _bases(kb: Any, info: ValidationInfo) -> list[str]:
     for name in names:
         if name not in ("", "general") and name not in bases:
             raise UnknownKnowledge(name, sorted(bases))
-    return list(dict.fromkeys(names))
+    return unique(names)
 
 
 def _points(review: Any, info: ValidationInfo) -> list[str]:
@@ -115,12 +139,20 @@ def _worker(value: Any, info: ValidationInfo) -> str:
     return names
 
 
+def read_plan(value: Any) -> Plan:
+    """Return a plan or its JSON as a plan.
+
+    Raises:
+        RunError: it is no plan; it names the field.
+    """
+    with refusing("plan"):
+        return value if isinstance(value, Plan) else Plan.load(value)
+
+
 def _plan(value: Any, info: ValidationInfo) -> Json | None:
     if value is None:
         return None
-    with refusing("plan"):
-        plan = value if isinstance(value, Plan) else Plan.load(value)
-    return require(plan, _from_context(info, "tools")).dump()
+    return require(read_plan(value), _from_context(info, "tools")).dump()
 
 
 def _report(value: Any, info: ValidationInfo) -> Json | None:
@@ -129,6 +161,62 @@ def _report(value: Any, info: ValidationInfo) -> Json | None:
     asked_for = required("nodes", "options", "reports")
     settings = _from_context(info, "settings").with_changes(info.data.get("settings", {}))
     return dict(asked_for(settings, value))
+
+
+def iso_date(name: str, value: Any) -> str:
+    """Return a date as ISO; "" where none is given.
+
+    >>> iso_date("as_of", "March 2003"), iso_date("known", None)
+    ('2003-03', '')
+
+    Raises:
+        RunError: it is no date.
+    """
+    date = iso(value)
+    if value not in ("", None) and not date:
+        raise RunError(
+            f"{name} is {shown(value)}, which is no date. Give a year, a month or a day: '2003-05'."
+        )
+    return date
+
+
+def checked_thresholds(value: Any) -> dict[str, float]:
+    """Return thresholds in place of the intent's, of which each is optional.
+
+    Raises:
+        RunError: it is not one, or has no such value.
+    """
+    if value is None or value == {}:
+        return {}
+    from workbench.graphs.review import Thresholds
+
+    with refusing("thresholds"):
+        return Thresholds.model_validate(value).model_dump(exclude_none=True)
+
+
+def checked_settings(settings: Data | None) -> Json:
+    """Return the edits of settings, as JSON.
+
+    Raises:
+        SettingsError: unknown, or a value that is not allowed.
+        RunError: a secret, which is never written down with a run.
+    """
+    settings = settings or {}
+    fields = all_settings().model_fields
+    secret = [
+        name
+        for name, value in settings.items()
+        if name in fields
+        and (fields[name].annotation is SecretStr or ("://" in str(value) and hidden(str(value))))
+    ]
+    if secret:
+        raise RunError(
+            f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened."
+        )
+    loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}
+    # without those of the environment
+    loaded["models"] = models_by_role(settings.get("models", {}))
+    return pick(loaded, *settings)
 
 
 def _decisions(value: Any) -> list[Any] | None:
@@ -152,7 +240,11 @@ def _decisions(value: Any) -> list[Any] | None:
     return rows
 
 
-_DATE = BeforeValidator(lambda value, info: iso_date(str(info.field_name), value))
+IsoDate = Annotated[
+    str, BeforeValidator(lambda value, info: iso_date(str(info.field_name), value))
+]
+ThresholdEdits = Annotated[dict[str, float], BeforeValidator(checked_thresholds)]
+SettingsEdits = Annotated[Json, BeforeValidator(checked_settings)]
 _PROMPTS = BeforeValidator(lambda value, info: own_prompts(value, _from_context(info, "prompts")))
 
 
@@ -177,12 +269,12 @@ class RunOptions(BaseModel):
     """Whose conversation."""
     worker: Annotated[str, BeforeValidator(_worker)] = ""
     """``kb:agent:mode``, which then decides how is searched; several are asked in one run."""
-    thresholds: Annotated[dict[str, float], BeforeValidator(checked_thresholds)] = {}
+    thresholds: ThresholdEdits = {}
     """``min_evidence`` and ``min_top_score`` in place of the intent's."""
-    as_of: Annotated[str, _DATE] = ""
+    as_of: IsoDate = ""
     """The date as of which is asked, as "2003" or "2003-05-01": documents with a later ``valid_from`` (else a later
     date) or an earlier ``valid_to`` are left out. "" takes it from the question ("as of 2003")."""
-    known: Annotated[str, _DATE] = ""
+    known: IsoDate = ""
     """The date by which documents are to have been known, by their ``known_since``."""
     reviewer: Callable[..., Any] | None = None
     """Answers at the review points in place of a person."""
@@ -197,7 +289,7 @@ class RunOptions(BaseModel):
     """Prompts for this run alone, as ``wb.prompts`` takes them."""
     plan: Annotated[Json | None, BeforeValidator(_plan)] = None
     """The first plan, in place of the planner's."""
-    settings: Annotated[Json, BeforeValidator(lambda settings: checked(settings or {}))] = {}
+    settings: SettingsEdits = {}
     """Single settings that differ for this run, as ``{"max_iterations": 1}``."""
     incognito: bool = False
     """Write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end."""
@@ -217,7 +309,7 @@ class RunOptions(BaseModel):
             RunError: an option is not one, or has another value than it may have: it says which, and what is allowed.
         """
         context = {"settings": workspace.settings, "bases": workspace.knowledge.names()}
-        with refusing(known=cls.model_fields):
+        with refusing(options=cls.model_fields):
             return cls.model_validate(
                 dict(options),
                 context={**context, "tools": workspace.tools, "prompts": workspace.prompts},
@@ -250,70 +342,3 @@ def shows(*doors: Callable[..., Any]) -> None:
         first = [p for p in signed.parameters.values() if p.kind is not p.VAR_KEYWORD]
         door.__signature__ = signed.replace(parameters=[*first, *parameters])  # type: ignore[attr-defined]
         door.__doc__ = f"{door.__doc__}\n        Options:\n{text}\n"
-
-
-_COLUMNS = "message run_id status kb answer error evidence seconds calls tokens money"
-
-
-class Runs(FrameList[Any]):
-    """The output of ``map``: a run for each question, or the error with which it could not begin."""
-
-    columns = _COLUMNS.split()
-
-    def __init__(self, runs: Any = (), questions: Any = ()):
-        super().__init__(runs)
-        self._questions = list(questions)
-
-    def rows(self) -> list[Json]:
-        """Return a row per question: what was asked, how it ended, the answer, why one failed, what models took."""
-        return [self._row(place, entry) for place, entry in enumerate(self)]
-
-    def _row(self, place: int, entry: Any) -> Json:
-        if isinstance(entry, Run):
-            run = snapshot(entry)
-            names = ("message", "run_id", "status", "answer", "error")
-            row = {name: getattr(run, name) for name in names}
-            row |= {"kb": run.state.get("kb_prefix", ""), "evidence": len(run.evidence)}
-            row["seconds"] = run.to_dict()["figures"]["total_s"]
-            return row | run.calls().total()
-        question = self._questions[place] if len(self._questions) == len(self) else ""
-        return {
-            "message": question,
-            "status": "refused",
-            "error": f"{type(entry).__name__}: {entry}",
-        }
-
-    def _repr_html_(self) -> str:
-        # a cell that is executed again shows the same
-        frame = self.to_frame().drop(columns="seconds")
-        return str(frame.to_html(index=False))
-
-
-async def map_questions(
-    start: Callable[..., Run],
-    questions: Sequence[str],
-    return_exceptions: bool,
-    progress: Progress | None,
-    options: Data,
-) -> Runs:
-    """Ask them, ten at a time, and tell how many have ended."""
-    slots = asyncio.Semaphore(10)
-    done = itertools.count(1)
-    tell = progress or (lambda *_: None)
-
-    async def ask_one(message: str) -> Run:
-        async with slots:
-            try:
-                return await start(message, **options).aio.wait()
-            finally:
-                tell("asked", next(done), len(questions))
-
-    ended = await asyncio.gather(*map(ask_one, questions), return_exceptions=True)
-    refused = next((entry for entry in ended if isinstance(entry, BaseException)), None)
-    if refused is not None and not (return_exceptions and isinstance(refused, Exception)):
-        run_ids = ", ".join(entry.run_id for entry in ended if isinstance(entry, Run))
-        refused.add_note(
-            f"The other runs of this map: {run_ids or 'none'}. return_exceptions=True gives them back."
-        )
-        raise refused
-    return Runs(ended, questions)

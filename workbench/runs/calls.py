@@ -121,7 +121,7 @@ def _outcome(call: Call, after: Call | None, effect: Effect, state: Data) -> tup
     """Return what became of a reply, and why; ``after`` is the next call of its role."""
     reflections = state.get("reflections", [])
     # a reply that a person edited was read again, and what was wrong with it before is not said of it
-    wrong = None if call["edited"] else _value(effect).get("wrong")
+    wrong = None if call["edited"] else _reply(effect).get("wrong")
     if after and after["at"].endswith("repair"):  # asked again, with what was wrong
         return "refused", after["messages"][-1][1].partition("\n")[2]
     if wrong:
@@ -148,13 +148,13 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
     return {prompt.name: prompt.dump() for prompt in new}
 
 
-def _value(effect: Effect) -> Data:
+def _reply(effect: Effect) -> Data:
     return effect.value if isinstance(effect.value, Mapping) else {}
 
 
 def make_call(place: str, effect: Effect) -> Call:
     """Return the call of a model that an effect is."""
-    reply = _value(effect)
+    reply = _reply(effect)
     request = effect.parts.get("input") or {}
     usage = reply.get("usage") or {}
     role = effect.name

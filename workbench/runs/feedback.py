@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 from workbench.errors import RunError, WorkbenchError, shown
 from workbench.runs.stored import Recording
-from workbench.state import Data, Json
+from workbench.state import Data, Json, pick
 from workbench.text import clean
 from workbench.views.render import FrameList
 
@@ -136,10 +136,14 @@ def read(rows: Iterable[Data]) -> Feedbacks:
 
 
 def _read(row: Data) -> Feedback:
-    columns = {name: row[name] for name in ("agent_type", "user_id", "session_id", "message_id")}
-    columns |= {"run_id": row["thread_id"], "good": row["is_positive"]}
-    columns |= {"when": row["created_at"], "question": row["query"]}
-    return Feedback(**columns, **row["metadata"])  # type: ignore[typeddict-item]
+    return Feedback(
+        **pick(row, "agent_type", "user_id", "session_id", "message_id"),  # type: ignore[typeddict-item]
+        run_id=row["thread_id"],
+        good=row["is_positive"],
+        when=row["created_at"],
+        question=row["query"],
+        **row["metadata"],
+    )
 
 
 def _checked(labels: Data) -> Json:

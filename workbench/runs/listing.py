@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError, shown
 from workbench.records.figures import figures as count
 from workbench.records.proposals import ledger
-from workbench.runs.fork import forecast, fork_changes
+from workbench.runs.family import fork_changes
+from workbench.runs.forecast import forecast
 from workbench.runs.run import Run
 from workbench.state import Data, Json, without_none
 from workbench.text import clean, to_json

@@ -7,29 +7,24 @@ tape can be put in place by hand.
 from __future__ import annotations
 
 import asyncio
-import json
 import queue
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from langchain_core.documents import Document
-from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
-from workbench.errors import KnowledgeError, RunError, ToolError, shown
+from workbench.errors import KnowledgeError, RunError
 from workbench.graphs.reviewers import answer
 from workbench.knowledge.vocabulary import GROUPING
 from workbench.ports import Entity, KnowledgeBase
-from workbench.records.tape import Effect, places, result_name
 from workbench.records.timeline import unasked
 from workbench.runs import feedback as thought
-from workbench.runs.calls import own_prompts
-from workbench.runs.stored import Recording, checked_marks, found_pieces, prompts_of, tool_output
-from workbench.settings import merge_settings, models_by_role
+from workbench.runs.fork import Edits
+from workbench.runs.stored import Recording
 from workbench.state import Json
-from workbench.text import CJK, as_text, fold, mentions
+from workbench.text import CJK, fold, mentions
 from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph as draw_graph
@@ -162,25 +157,13 @@ class Run(Recording):
         strike, by its number: ``{3: "struck"}``), ``result`` (with ``at``, an effect: what the tool of ``step_1/1`` is
         to have found, or the model of ``writer/1`` to have said); what to do with recorded decisions whose proposal has
         changed (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers after the last one (``rest``: ``ask`` or
-        ``rules``). ``at`` alone decides again what was decided before it, and asks a person there. See ``fork.forked``.
+        ``rules``). ``at`` alone decides again what was decided before it, and asks a person there. See ``fork.Edits``.
 
         Raises:
             RunError: there is no such review point, or this run leaves nothing behind.
             PlanError: the plan is not valid.
         """
-        if models := edits.pop("models", None):
-            edits["settings"] = merge_settings(
-                edits.get("settings") or {}, {"models": models_by_role(models)}
-            )
-        if edits.get("prompts"):
-            edits["prompts"] = own_prompts(edits["prompts"], prompts_of(self))
-        if edits.get("pieces"):
-            edits["pieces"] = checked_marks(edits["pieces"], found_pieces(self))
-        if "result" in edits:
-            edits["results"] = replaced_result(
-                self, str(edits.pop("at", "")), edits.pop("result")
-            )
-        fork = Run(self._work, self._work.fork(self.run_id, edits))
+        fork = Run(self._work, self._work.fork(self.run_id, Edits.read(self, edits)))
         return fork.wait() if wait else fork
 
     # its pictures; the ``to_frame()`` of each is the table behind it
@@ -298,91 +281,6 @@ class RunAio:
         return await asyncio.to_thread(self._run.cancel)
 
 
-def replaced_result(run: Recording, at: str, result: Any) -> Json:
-    """Return the value that takes the place of an effect's, by the effect's name.
-
-    Args:
-        run: the run that is forked.
-        at: the place of the effect: ``step_1/1`` of a tool's call, ``writer/1`` of a model's.
-        result: of a tool its results (texts, LangChain documents or pieces of evidence), or a mapping of the fields of
-            its output that are replaced; of a model its reply; of anything else its value.
-
-    Raises:
-        RunError: there is no such effect, or it cannot have this result.
-    """
-    by_place = places(run.tape())
-    effect = by_place.get(at)
-    if effect is None:
-        raise RunError(
-            f"Run {run.run_id} has no effect at {shown(at)}. It has: {', '.join(by_place)}."
-        )
-    if effect.kind == "tool":
-        value = _tool_value(run, at, effect, result)
-    elif effect.kind == "model":
-        text = as_text(result)
-        value = {name: reply for name, reply in effect.value.items() if name != "error"}
-        value |= {"chunks": [text]} if "chunks" in value else {"text": text}
-    else:
-        value = result
-    try:
-        return {result_name(effect): json.loads(json.dumps(value, allow_nan=False))}
-    except (TypeError, ValueError) as error:
-        raise RunError(f"The result of {at} is no JSON: {error}.") from None
-
-
-def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
-    # LangGraph's import is most of a second, which a bench that is only shown does not pay
-    from workbench.graphs.execute import RESULTS, make_body, make_record
-
-    record = effect.value["record"]
-    fields = dict(result) if isinstance(result, Mapping) else {RESULTS: result}
-    if RESULTS in fields:
-        listed = (
-            fields[RESULTS] if isinstance(fields[RESULTS], (list, tuple)) else [fields[RESULTS]]
-        )
-        fields[RESULTS] = [
-            _piece(piece, f"{at}#{n}", record["tool"]) for n, piece in enumerate(listed, 1)
-        ]
-    output = {**tool_output(effect), **fields}
-    version = next(
-        v["plan"] for v in reversed(run.plans) if record["step_id"] in v["plan"].by_id()
-    )
-    step = version.step(record["step_id"])
-    try:
-        schema = run._workspace.tools[step.tool].output_schema
-        unknown = [name for name in fields if name not in schema.model_fields]
-        if unknown:
-            raise ToolError(
-                f"{step.tool} has no output {shown(unknown[0])}. It has: {', '.join(schema.model_fields)}."
-            )
-        new_body = make_body(schema.model_validate(output), step)
-    except (ToolError, ValidationError) as error:
-        raise RunError(f"The result of {at} does not fit: {error}") from None
-    new = make_record(
-        step,
-        record["attempt"],
-        record["iteration"],
-        "success",
-        record["started_at"],
-        body=new_body,
-    )
-    return {"record": {**new, "raw_input": record["raw_input"]}, "body": new_body}
-
-
-def _piece(piece: Any, name: str, tool: str) -> Any:
-    """Return a piece of evidence: of a text and of a document what is missing is filled in."""
-    if isinstance(piece, Document):
-        name = str(piece.id or name)
-        piece = {"evidence": piece.page_content, "metadata": {"doc_id": name, **piece.metadata}}
-    if isinstance(piece, str):
-        piece = {"evidence": piece}
-    if not isinstance(piece, Mapping):
-        return piece
-    from workbench.tools.evidence import make_evidence
-
-    return {**make_evidence(name, "", 1.0, tool, ""), "result_id": name, **piece}
-
-
 def around(
     knowledge: KnowledgeBase, documents: Iterable[str], text: str, chosen: Collection[str] = ()
 ) -> Around:
@@ -412,7 +310,7 @@ def around(
         for end in ends(relation) - {*seeds}
     )
     neighbours = _entities(knowledge, sorted(touching))
-    seeds += [i for i, entity in neighbours.items() if _is_said(entity, fold(text))]
+    seeds += [i for i, entity in neighbours.items() if _names_value(entity, fold(text))]
     shown_next = [i for i, entity in neighbours.items() if entity["type"] != MENTION]
     # neighbours of several come first, groups last
     shown_next.sort(key=lambda i: (-touching[i], neighbours[i]["type"] in GROUPING))
@@ -434,7 +332,7 @@ def _entities(knowledge: KnowledgeBase, ids: Iterable[str]) -> dict[str, Entity]
     return {i: entity for i in ids if (entity := knowledge.entity(i))}
 
 
-def _is_said(entity: Entity, text: str) -> bool:
+def _names_value(entity: Entity, text: str) -> bool:
     """Return whether an entity is a value of a field that a folded text says."""
     names = entity["name"], *filter(CJK.search, entity["aliases"])
     return entity["type"] in GROUPING and any(mentions(text, fold(name)) for name in names)

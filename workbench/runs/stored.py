@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from workbench.errors import RunError, shown
 from workbench.events import nested
@@ -54,6 +55,17 @@ class EvidenceList(list[RetrievalResult]):
         ]
         heads = columns(labels, "piece", "score:number", "found_by", "passage")
         return display_data([clipped(labels("evidence_title"), heads, rows)], labels)
+
+
+@runtime_checkable
+class SelfContained(Protocol):
+    """A run that replays and exports itself, as one of a recorded graph."""
+
+    def replay(self) -> Any:
+        """Run it again from its tape."""
+
+    def export(self, path: str | Path) -> Path:
+        """Seal it in a zip file."""
 
 
 class StoredRun:
@@ -174,7 +186,7 @@ class Recording(StoredRun, Extended):
         merged = self.state.get("merged")
         if merged:
             return EvidenceList(merged["retrieval_results"])
-        return EvidenceList(distinct(marked(self._results_by_step(), marks_of(self))))
+        return EvidenceList(distinct(marked(self._results_by_step(), piece_marks(self))))
 
     @property
     def answer(self) -> str:
@@ -277,11 +289,11 @@ def found_pieces(run: Recording) -> list[Piece]:
         run.evidence,
         run.state.get("merged") or None,
         run.citations,
-        marks_of(run),
+        piece_marks(run),
     )
 
 
-def marks_of(run: Recording) -> dict[str, str]:
+def piece_marks(run: Recording) -> dict[str, str]:
     """Return what was said of pieces of evidence, by key: in the run, or when it was forked."""
     marks = run.state.get("pieces") or run.options.get("pieces") or {}
     return marks

@@ -33,7 +33,7 @@ from workbench.records.conversations import SqlConversations, SqliteConversation
 from workbench.records.lease import Lease
 from workbench.records.store import ENDED, RunRow, RunStore, new_run_id
 from workbench.runs.driver import AnswerTo, Driver, Listener, Live, pending
-from workbench.runs.fork import forked
+from workbench.runs.fork import Edits, forked
 from workbench.state import Data, Json
 
 T = TypeVar("T")
@@ -315,7 +315,7 @@ class Work:
             raise live.unwritten from error
         self._drive(driver, live, first)
 
-    def fork(self, run_id: str, edits: Data) -> str:
+    def fork(self, run_id: str, edits: Edits) -> str:
         """Begin a run that is made from another, and give its id.
 
         Raises:

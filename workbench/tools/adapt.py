@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import ToolError, shown
 from workbench.ports import KnowledgeBase, Tool, ToolLog
-from workbench.state import Granularity, Json, RetrievalResult, SourceType
+from workbench.state import Granularity, Json, RetrievalResult, SourceType, drop
 from workbench.text import text_digest
 from workbench.tools.evidence import make_evidence, ranked, titles
 from workbench.tools.scoring import Question
@@ -73,13 +73,10 @@ def from_function(
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
     async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Any:
+        ports = {"knowledge": knowledge, "log": log}
         args = {
-            field: getattr(tool_input, field)
-            for field in schema.model_fields
-            if field in parameters
-        }
-        args |= {
-            p: value for p, value in (("knowledge", knowledge), ("log", log)) if p in parameters
+            name: ports[name] if name in ports else getattr(tool_input, name)
+            for name in parameters
         }
 
         def call() -> Any:
@@ -198,11 +195,7 @@ def _as_function_tool(
         return normalise(name, await run(tool_input, knowledge, log), tool_input, knowledge)
 
     update_wrapper(search, run, ())
-    fields: Json = {
-        **options,
-        "description": description,
-        "intents": intents,
-    }
+    fields: Json = {**options, "description": description, "intents": intents}
     return FunctionTool(name=name, function=search, input_schema=schema, **fields)
 
 
@@ -273,19 +266,12 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
             f"{at} has {what}: {fault['msg']}. Give a non-empty 'text' and, where it is known, "
             "a 'score', the probability that it is relevant, 0 to 1; else it is estimated from the text."
         ) from None
-    metadata = {**(parsed.metadata or {}), **(parsed.model_extra or {})}
-    ids = [
-        row[key] for row in (parsed.model_extra or {}, metadata) for key in _ID if row.get(key)
-    ]
+    extra = parsed.model_extra or {}
+    metadata = {**(parsed.metadata or {}), **extra}
+    ids = [row[key] for row in (extra, metadata) for key in _ID if row.get(key)]
     source_id = str(ids[0]) if ids else text_digest(parsed.evidence, 16)
-    about = {
-        "doc_id": source_id.partition("#")[0],
-        "title": "",
-        "url": "",
-        "licence": "",
-        **metadata,
-    }
-    metadata = {key: value for key, value in about.items() if key not in _OURS}
+    blank = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": ""}
+    metadata = drop({**blank, **metadata}, *_OURS)
     metadata["title"] = title = str(metadata["title"] or metadata.get("source", ""))
     score = parsed.score
     if score is None:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from workbench.plans import Frozen, format_condition
 from workbench.ports import KnowledgeBase, Passage, ToolLog
-from workbench.state import Condition, Sort
+from workbench.state import Condition, Json, Sort
 from workbench.tools import evidence
 from workbench.tools.scoring import Question, probability
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
@@ -53,11 +53,8 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
     """Return the first passage of each document that holds for the conditions."""
     conditions = [cast(Condition, condition.model_dump()) for condition in tool_input.conditions]
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
-    with log(
-        "select",
-        conditions=[*map(format_condition, conditions)],
-        **({"sort": sort} if sort else {}),
-    ) as detail:
+    ordered: Json = {"sort": sort} if sort else {}
+    with log("select", conditions=[*map(format_condition, conditions)], **ordered) as detail:
         doc_ids = knowledge.select(conditions, sort)
         detail["documents"] = total = len(doc_ids)
     # old and new ones, evenly: nothing prefers the newest
@@ -74,19 +71,18 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
         )
         # the score of a document when the query asks for nothing in particular
         prior = 1.0 if conditions or sort or wanted else 0.5
-        results_found = [
+        pieces = [
             evidence.chunk(p, fit(s * prior, bool(conditions)), TOOL.name, knowledge.name)
             for p, s in chosen
         ]
-    results = evidence.ranked(results_found, tool_input.top_k)
+    results = evidence.ranked(pieces, tool_input.top_k)
+    count_by = tool_input.count_by
     return DiscoverOutput(
         results=results,
         entities=question.entities,
         candidates=evidence.titles(results),
         total=total,
-        counts=dict(knowledge.select(conditions, count=tool_input.count_by))
-        if tool_input.count_by
-        else {},
+        counts=dict(knowledge.select(conditions, count=count_by)) if count_by else {},
     )
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.ports import Community, Entity, KnowledgeBase, Passage, Relation
-from workbench.state import Data, Hits, Json, RetrievalResult
+from workbench.state import Data, Hits, Json, RetrievalResult, pick, unique
 from workbench.tools.scoring import Question, probability
+
+_SOURCE = ("url", "licence", "position", "fields")
 
 
 def document_id(chunk_id: str) -> str:
@@ -42,12 +44,7 @@ def chunk(
         score,
         tool,
         kb_prefix,
-        doc_id=passage["doc_id"],
-        title=passage["title"],
-        url=passage["url"],
-        licence=passage["licence"],
-        position=passage["position"],
-        fields=passage["fields"],
+        **pick(passage, "doc_id", "title", *_SOURCE),
         signals={name: round(value, 4) for name, value in (signals or {}).items()},
     )
 
@@ -148,11 +145,7 @@ def titles(results: Iterable[Data], without: Sequence[str] = ()) -> list[str]:
     ['a', 'c']
     """
     behind = [r["metadata"] for r in results if r["source_type"] == "chunk"]
-    return list(
-        dict.fromkeys(
-            m["title"] for m in behind if m.get("title") and m.get("doc_id") not in without
-        )
-    )
+    return unique(m["title"] for m in behind if m.get("title") and m.get("doc_id") not in without)
 
 
 def card(subject: Entity, knowledge: KnowledgeBase) -> str:
@@ -196,10 +189,7 @@ def _phrase(relation: str, forward: bool, field: str) -> str:
 def _source(title: str, passage: Passage | None) -> Json:
     if passage is None:
         return {"doc_id": "", "title": title, "url": "", "licence": ""}
-    return {
-        "title": title,
-        **{name: passage[name] for name in ("doc_id", "url", "licence", "position", "fields")},
-    }
+    return {"title": title, **pick(passage, "doc_id", *_SOURCE)}
 
 
 def make_evidence(

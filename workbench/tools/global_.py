@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pydantic import Field
 
 from workbench.ports import Community, KnowledgeBase, Passage, ToolLog
-from workbench.state import Hits, Json
+from workbench.state import Hits, Json, unique
 from workbench.tools import evidence
 from workbench.tools.scoring import Question, field_values, probability, rrf
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
@@ -133,7 +133,7 @@ def _touched(
 def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
     """Return ids of the documents that are about these names, in this order."""
     entities = [knowledge.entity(name) for name in names]
-    return list(dict.fromkeys(e["doc_id"] for e in entities if e and e["doc_id"]))
+    return unique(e["doc_id"] for e in entities if e and e["doc_id"])
 
 
 def _community_score(

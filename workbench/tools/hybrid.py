@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import Field
 
 from workbench.ports import KnowledgeBase, Passage, ToolLog
-from workbench.state import Json, RetrievalResult
+from workbench.state import Json, RetrievalResult, unique
 from workbench.tools import evidence
 from workbench.tools.scoring import (
     LEAD,
@@ -85,7 +85,7 @@ def fuse(
         ]
         order = dict(strategy(hits))
         detail["distinct"] = len(order)
-        passages = question.knowledge.passages(list(dict.fromkeys([*own, *order]))[:pool])
+        passages = question.knowledge.passages(unique([*own, *order])[:pool])
         return [(passage, order.get(passage["chunk_id"], 0.0)) for passage in passages]
 
 
@@ -119,8 +119,8 @@ def _judged(
     led = [i for i, _ in hits.get("graph", [])[:RERANKED]] if question.subjects else []
     soon = {chunk_id: 1 - place / RERANKED for place, chunk_id in enumerate(led)}
     seen = {}
-    rankings = {name: hits.get(name, []) for name in ("bm25", "dense")}
-    for passage, signals in zip(passages, question.signals_in(passages, **rankings), strict=True):
+    signals_in = question.signals_in(passages, hits.get("bm25", []), hits.get("dense", []))
+    for passage, signals in zip(passages, signals_in, strict=True):
         chunk_id = passage["chunk_id"]
         reranked = reread.get(chunk_id, 0.0)
         more = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from workbench.ports import KnowledgeBase, ToolLog
-from workbench.state import Json, RetrievalResult
+from workbench.state import Json, RetrievalResult, unique
 from workbench.tools import evidence
 from workbench.tools.scoring import Question, around, passages_around
 from workbench.tools.tool import FunctionTool, Search
@@ -41,7 +41,7 @@ def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog)
         detail["hits"] = len(sentences)
     answer = evidence.answer(question, [*results, *sentences], tool_input.top_k)
     around_them = (entity["name"] for entity, _ in neighbours)
-    return answer | {"entities": list(dict.fromkeys([*question.entities, *around_them]))}
+    return answer | {"entities": unique([*question.entities, *around_them])}
 
 
 def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult]:

@@ -27,7 +27,7 @@ from workbench.errors import (
 from workbench.extensions import paths
 from workbench.plans import Plan, PlanStep, problem
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, Tool
-from workbench.state import Condition, Data, Json, as_list
+from workbench.state import Data, Json, as_list, drop
 from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
 
 if TYPE_CHECKING:
@@ -61,12 +61,6 @@ BUILT_IN = {
 }
 
 
-def _built_in(name: str) -> Tool:
-    module, _, attribute = BUILT_IN[name].partition(":")
-    tool = getattr(import_module(module), attribute or "TOOL")
-    return tool
-
-
 class ToolRegistry(Mapping[str, Tool]):
     """Tools by name: ours, imported when first asked for, then the registered ones in the order of their coming.
 
@@ -84,7 +78,9 @@ class ToolRegistry(Mapping[str, Tool]):
             raise UnknownTool(name, self._tools)
         tool = self._tools[name]
         if isinstance(tool, str):
-            tool = self._tools[name] = _built_in(name)
+            module, _, attribute = tool.partition(":")
+            loaded: Tool = getattr(import_module(module), attribute or "TOOL")
+            tool = self._tools[name] = loaded
         return tool
 
     def __contains__(self, name: object) -> bool:
@@ -256,13 +252,9 @@ def resolve_input(step: PlanStep, outputs: Mapping[str, Data]) -> Json:
     for name, (source, field) in step.references().items():
         output = outputs.get(source)
         if output is None or field not in output:
-            available = (
-                f"It gave: {', '.join(output) or 'nothing'}."
-                if output is not None
-                else "It gave no output."
-            )
+            names = "no output" if output is None else ", ".join(output) or "nothing"
             raise ToolError(
-                f"{step.step_id} takes {name!r} from {source}.{field}, which is not there. {available}"
+                f"{step.step_id} takes {name!r} from {source}.{field}, which is not there. It gave: {names}."
             )
         filled[name] = output[field]
         if "text" in step.tool_input[name]:
@@ -291,7 +283,7 @@ def _words(value: Any) -> str:
 
 def _input_problems(step: PlanStep, tool: Tool) -> Iterator[Json]:
     references = step.references()
-    literals = {name: value for name, value in step.tool_input.items() if name not in references}
+    literals = drop(step.tool_input, *references)
     try:
         tool.input_schema.model_validate(literals)
     except ValidationError as error:
@@ -314,14 +306,12 @@ def _rule(fault: Any, tool: Tool) -> Json:
     }
     details = {"rule": fault["type"], "value": shown(fault["input"]), "limits": limits}
     fields = tool.input_schema.model_fields
+    details["known"] = ", ".join(fields)
     field = fields.get(str(fault["loc"][0])) if len(fault["loc"]) == 1 else None
-    default = (
-        field.get_default(call_default_factory=True)
-        if field and not field.is_required()
-        else None
-    )
-    shown_default = {} if default in (None, [], "") else {"default": str(default)}
-    return {**details, "known": ", ".join(fields), **shown_default}
+    if field and not field.is_required():
+        default = field.get_default(call_default_factory=True)
+        details |= {} if default in (None, [], "") else {"default": str(default)}
+    return details
 
 
 def _reference_problems(
@@ -376,12 +366,8 @@ def condition_faults(tool_input: Data, bases: Bases) -> list[str]:
     ]
     try:
         for base in [] if faults or not conditions else bases:
-            base.select(
-                [
-                    Condition(field=c["field"], op=c.get("op", "eq"), value=c.get("value"))
-                    for c in conditions
-                ]
-            )
+            filled: Any = [{"op": "eq", "value": None, **condition} for condition in conditions]
+            base.select(filled)
     except UnfitCondition as error:
         faults.append(str(error))
     return faults

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from workbench.language.words import value_texts
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
-from workbench.state import Data, Hits
+from workbench.state import Data, Hits, unique
 from workbench.text import CJK, content_terms, fold, fold_word, stem, terms
 
 
@@ -148,7 +148,7 @@ class Question:
     @property
     def subjects(self) -> list[str]:
         """Ids of the documents about a named entity, and about each who bears an ambiguous name."""
-        return list(dict.fromkeys(doc_id for name in self.named for doc_id in name.subjects))
+        return unique(doc_id for name in self.named for doc_id in name.subjects)
 
     def signals(self, passage: Passage) -> dict[str, float]:
         """Return what is seen of one passage, each 0 to 1.
@@ -331,7 +331,7 @@ def coverage(
     ]
 
 
-def shares_said(question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> list[float]:
+def word_shares(question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> list[float]:
     """Return how much of a question each text says, 0 to 1; of no words nothing is said."""
     weights, rows = coverage(question, texts, knowledge)
     return [
@@ -409,7 +409,7 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
             )
         if 0 < len(at) <= hub:
             votes.append((1 / len(at), at))
-    return list(dict.fromkeys([*own, *mentioned, *_agreed(votes)]))[:limit]
+    return unique([*own, *mentioned, *_agreed(votes)])[:limit]
 
 
 def _agreed(votes: Iterable[tuple[float, list[str]]]) -> list[str]:

@@ -135,11 +135,11 @@ class Search(Frozen):
 class ToolOutput(BaseModel, use_attribute_docstrings=True):
     """The output of every built-in tool; some add to it. Later steps read it by ``$from``."""
 
-    results: list[Json] = Field(default_factory=list)
+    results: list[Json] = []
     """Evidence, best first (RetrievalResult)"""
-    entities: list[str] = Field(default_factory=list)
+    entities: list[str] = []
     """Names that the query holds, then related ones"""
-    candidates: list[str] = Field(default_factory=list)
+    candidates: list[str] = []
     """Titles found beyond the ones named in the query"""
 
 

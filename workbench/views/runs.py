@@ -16,6 +16,8 @@ PAGE = 20
 FACTS = ("seconds", "calls", "cited", "model", "tokens", "money", "needs", "score")
 SORTS = {"title": "question_asked", "status": "status", "kb": "runs_kb", "created_at": "when"}
 """Columns of every run, with their labels."""
+_LABELS = {"tokens": "metric_tokens", "money": "runs_cost"}
+_FORMATS = {"money": ".4f", "score": ".0%"}
 
 
 def runs_table(
@@ -33,13 +35,29 @@ def runs_table(
             the run on the bench; whether they are ``narrowed``;
             ``hidden``, how many marked ones are not among them.
     """
-    facts = [fact for fact in FACTS if any(costs[row["run_id"]][fact] for row in rows)]
+    facts = {
+        fact: _LABELS.get(fact, f"runs_{fact}")
+        for fact in FACTS
+        if any(costs[row["run_id"]][fact] for row in rows)
+    }
     about |= {"facts": facts, "costs": costs, "sorts": SORTS, "rows": rows, "most": PAGE}
+    newest_year = max((row["created_at"] for row in rows), default="")[:4]
     drawn = {}
     for row in rows:
         name = fork_name(costs[row["run_id"]]["changes"], labels)
-        drawn[row["run_id"]] = draw("runs.row", labels, row=row, name=name, about=about)
+        begun = row["created_at"].replace("T", " ")
+        cells = {
+            "name": name,
+            "when": begun[5:16] if begun.startswith(newest_year) else begun[:10],
+            "figure": _figure,
+        }
+        drawn[row["run_id"]] = draw("runs.row", labels, row=row, about=about, **cells)
     return Picture(draw("runs.table", labels, about=about), drawn)
+
+
+def _figure(fact: str, value: float) -> str:
+    """Return a figure of a run as text."""
+    return f"{value:{_FORMATS.get(fact, ',')}}"
 
 
 class RunLines(FrameList[Json]):

@@ -18,7 +18,7 @@ import traitlets
 
 from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import checked_points
-from workbench.runs.fork import fork_changes
+from workbench.runs.family import fork_changes
 from workbench.runs.run import Run
 from workbench.runs.stored import origin_of
 from workbench.state import Data, Json

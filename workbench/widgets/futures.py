@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.errors import WorkbenchError
-from workbench.runs.fork import family
+from workbench.runs.family import family
 from workbench.runs.run import Run
 from workbench.runs.stored import found_pieces, origin_of
 from workbench.state import Data

@@ -34,7 +34,7 @@ from workbench.widgets.form import Control, Fields, Message, fold, step_names
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 
 if TYPE_CHECKING:
-    from workbench.runs.fork import Forecast
+    from workbench.runs.forecast import Forecast
 
 _SELDOM = ("top_k", "kb_prefix")
 """Inputs that the budget of a step and its run set anyway: shown only when a step has them."""

@@ -25,7 +25,7 @@ from workbench.widgets.panel import Pick, display_if, on_change, press_button, s
 from workbench.widgets.proposal import ClarifyForm, Form, Listener, PlanForm, ReflectForm
 
 if TYPE_CHECKING:
-    from workbench.runs.fork import Forecast
+    from workbench.runs.forecast import Forecast
 
 
 class Review(traitlets.HasTraits):

@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.errors import WorkbenchError
-from workbench.runs.fork import details
+from workbench.runs.family import details
 from workbench.runs.listing import fits
 from workbench.runs.stored import origin_of
 from workbench.state import Data

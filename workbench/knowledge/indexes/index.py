@@ -21,7 +21,7 @@ from typing import Any
 from workbench.errors import KnowledgeError
 from workbench.ports import Entity, Relation
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
-from workbench.state import Hits
+from workbench.state import Hits, unique
 from workbench.text import is_stop_word, stem, terms
 
 VERSION = 13
@@ -251,7 +251,7 @@ def index_terms(
 def search_words(index: Index, query: str, top_k: int) -> Hits:
     """Return ``(chunk_id, score > 0)``, best first, ties by id. Function words count only without any other."""
     weights = (3.0, 1.0, 1.0)
-    every = list(dict.fromkeys(terms(query)))
+    every = unique(terms(query))
     stems = dict.fromkeys(
         stem(term) for term in [t for t in every if not is_stop_word(t)] or every
     )

@@ -69,9 +69,7 @@ def values(name: str, value: Any) -> list[str]:
     """
     if isinstance(value, bool) or (isinstance(value, int | float) and name.lower() != "year"):
         return []
-    texts = [
-        str(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in as_list(value)
-    ]
+    texts = [str(v) if type(v) is int else v for v in as_list(value)]
     names = short_texts(texts, LONGEST_NAME)
     # a line of a Chinese text is not a name
     return [name for name in dict.fromkeys(names) if not name.endswith("。")]
@@ -84,11 +82,8 @@ def read_year(fields: Data) -> int | None:
     (1993, 2024, None)
     """
     preferred = [fields[name] for name in ("year", "date") if name in fields]
-    dates = [
-        iso(value)
-        for value in [*preferred, *(v for _, v in sorted(fields.items()) if isinstance(v, str))]
-    ]
-    return next((int(day[:4]) for day in dates if day), None)
+    texts = [value for _, value in sorted(fields.items()) if isinstance(value, str)]
+    return next((int(day[:4]) for day in map(iso, [*preferred, *texts]) if day), None)
 
 
 Read = Callable[[], Iterable[Source]]
@@ -220,7 +215,7 @@ class GraphBuilder:
             for surface, sentence in names_in(text):
                 key = surface_key(surface)
                 if key and not any(
-                    key in known for known in (called, self._titles, self._surnames)
+                    key in keys for keys in (called, self._titles, self._surnames)
                 ):
                     entity_id = self._by_key.setdefault(key, f"name:{key}")
                     self._enter(entity_id, surface, "Name")
@@ -229,7 +224,10 @@ class GraphBuilder:
     def _add_mentions(self, read: Read) -> None:
         """Store who has which name, and find every known name in every text."""
         entities = [e for i, e in self.entities.items() if i not in self._untitled]
-        names = compiled(entities, self._degrees(), self.categories, self._years)
+        ends = "SELECT source AS entity FROM relations UNION ALL SELECT target FROM relations"
+        counts = f"SELECT entity, count(*) FROM ({ends}) GROUP BY 1"
+        degrees = dict(self._connection.execute(counts))
+        names = compiled(entities, degrees, self.categories, self._years)
         bearers_by_key = {}
         for key, bearers in names.items():
             self._write("names", ((key, place, *bearer) for place, bearer in enumerate(bearers)))
@@ -238,11 +236,6 @@ class GraphBuilder:
         matcher = Matcher(bearers_by_key)
         for source in read():
             self._link(source, bearers_by_key, matcher)
-
-    def _degrees(self) -> Mapping[str, int]:
-        """Count the relations of each entity."""
-        ends = "SELECT source AS entity FROM relations UNION ALL SELECT target FROM relations"
-        return dict(self._connection.execute(f"SELECT entity, count(*) FROM ({ends}) GROUP BY 1"))
 
     def _link(
         self, source: Source, names: Mapping[str, Sequence[Bearer]], matcher: Matcher

@@ -94,23 +94,19 @@ class Names:
             first_year, *_ = surroundings[ids[0]]
             for entity_id, (year, neighbours, own_words) in surroundings.items():
                 # documents of one title without a type or a year are parts of one
-                dated = year is not None and first_year is not None
-                same = (
-                    year == first_year
-                    if dated
-                    else bearers[entity_id]["type"] == first["type"] == _UNTYPED
-                )
+                same = bearers[entity_id]["type"] == first["type"] == _UNTYPED
+                if year is not None and first_year is not None:
+                    same = year == first_year
                 if not scores or not same:
                     support = len(names_around & neighbours) + (str(year) in words)
-                    scores[entity_id] = rarest * support + sum(
-                        weight(word) for word in words if word in own_words
-                    )
+                    common = sum(weight(word) for word in words if word in own_words)
+                    scores[entity_id] = rarest * support + common
             best = max(scores, key=scores.__getitem__)  # the first of equal ones
             limit = min(scores[best] - lead * rarest, share * scores[best])
             mention["entity_id"] = best
-            others = [i for i, score in scores.items() if i != best and score > limit]
-            if others:
-                mention["others"] = others
+            close = [i for i, score in scores.items() if i != best and score > limit]
+            if close:
+                mention["others"] = close
         return mentions
 
     def _surroundings(self, entity: Entity) -> tuple[int | None, set[str], set[str]]:
@@ -210,7 +206,7 @@ _FIRST_PASSAGES = (
 
 _WORD = r"(?:[A-Z](?:[\w.-]|['’](?!s\b))*\w|[A-Z]\b\.?|\d+(?:st|nd|rd|th)?(?=\s[A-Z]))"
 _JOIN = r"(?:of|the|de|del|der|van|von|da|di|du|la|le|&)"
-_WRITTEN = re.compile(
+_NAMELIKE = re.compile(
     rf"[《「『]([^《》「」『』\n]{{1,40}})[》」』]|(?<![\w'’]){_WORD}(?:\s+(?:{_JOIN}\s+){{0,2}}{_WORD})*"
 )
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
@@ -224,7 +220,7 @@ def capitalised(sentence: str) -> Iterator[tuple[int, int]]:
     >>> [text[start:end] for start, end in capitalised(text)]
     ['Zhang Yimou', '蛙', 'Kristin Hunter']
     """
-    for match in _WRITTEN.finditer(sentence):
+    for match in _NAMELIKE.finditer(sentence):
         if match[1]:
             yield match.span(1)
             continue

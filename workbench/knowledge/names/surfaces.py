@@ -42,8 +42,8 @@ _LITTLE = """
 """
 SAYS_LITTLE = frozenset(_LITTLE.split()) | FUNCTION_WORDS
 _SUFFIXES = ("jr", "sr", "ii", "iii", "iv")
-_OF = "de del della van von der den da di du la le el al bin"
-_PARTICLES = _OF.split()
+_ROMANCE = "de del della van von der den da di du la le el al bin"
+_PARTICLES = _ROMANCE.split()
 
 
 class Unit(NamedTuple):

@@ -88,8 +88,8 @@ def blocks(text: str) -> Iterator[Block]:
                 )
         elif token.type == "table_close":
             head = ""
-        elif token.type in ("fence", "code_block") and not (
-            token.type == "code_block" and CJK.search(token.content)
+        elif token.type == "fence" or (
+            token.type == "code_block" and not CJK.search(token.content)
         ):
             opening = f"{token.markup or '```'}{token.info}"
             yield Block("code", token.content.strip("\n"), head=opening, apart=apart)

@@ -9,7 +9,6 @@ with file, line and reason, and the rest is used.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -43,8 +42,8 @@ from workbench.knowledge.reading.files import (
     read_text,
 )
 from workbench.plans import canonical_json
-from workbench.state import Data, Json, as_list
-from workbench.text import CJK, amount, clean, fold, iso, sentences
+from workbench.state import Data, Json, as_list, drop, unique
+from workbench.text import CJK, amount, clean, fold, iso, sentences, text_digest
 
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
 _SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "id")}
@@ -88,10 +87,8 @@ class Document:
 
     def digest(self) -> str:
         """Return hex digest of the content: two documents with one digest are the same document."""
-        content = {
-            name: vars(self)[name] for name in vars(self) if name not in ("doc_id", "source")
-        }
-        return hashlib.sha256(canonical_json([self.doc_id, content]).encode()).hexdigest()
+        content = drop(vars(self), "doc_id", "source")
+        return text_digest(canonical_json([self.doc_id, content]))
 
 
 class Place(NamedTuple):
@@ -162,8 +159,8 @@ class Reading:
                 why = f"was used before ({Path(place.source).name}, line {place.line}); the first is kept"
                 self._leave_out(path, line, Note(f"id {shown(doc_id)} {why}"))
                 return None
-            known = place and (place.line or not self.has_lost(place.source))
-            if not known or place.source == source or equal:
+            holder = place and (place.line or not self.has_lost(place.source))
+            if not holder or place.source == source or equal:
                 owner = (
                     place.source if place and equal and Path(place.source).exists() else source
                 )
@@ -398,10 +395,11 @@ def _with_titles(read: Callable[[], tables.Records]) -> tables.Records:
 
 def _naming_keys(records: Iterable[Json]) -> list[str]:
     longest = 80
+    titles = ("title", *_SYNONYMS["title"])
     keys = list[str]()
     apart = {n: set[int]() for n in (1, 2, 3)}
     for record in records:
-        if any(value and _is_title(name) for name, value in record.items()):
+        if any(value and name.lower() in titles for name, value in record.items()):
             return []
         texts = [name for name, value in record.items() if isinstance(value, str | int)]
         keys = keys or [name for name in texts if name.lower() not in _RESERVED][:3]
@@ -418,31 +416,17 @@ def _naming_keys(records: Iterable[Json]) -> list[str]:
     return keys[: min(apart)]
 
 
-def _is_title(name: str) -> bool:
-    return name.lower() in ("title", *_SYNONYMS["title"])
-
-
 def _triples(path: Path) -> Read:
     source = path.resolve().as_posix()
     for line, head in tables.heads(path):
         if isinstance(head, str):
             yield line, head
-        else:
-            name, tails = head
-            names = tuple(dict.fromkeys(vocabulary.other_names(tails)))
-            text = tables.head_text(name, tails)
-            yield (
-                line,
-                Document(
-                    name,
-                    name,
-                    text,
-                    type=tables.NODE,
-                    fields=tails,
-                    aliases=names,
-                    source=source,
-                ),
-            )
+            continue
+        name, tails = head
+        text = tables.head_text(name, tails)
+        names = tuple(dict.fromkeys(vocabulary.other_names(tails)))
+        more: Any = {"type": tables.NODE, "fields": tails, "aliases": names, "source": source}
+        yield line, Document(name, name, text, **more)
 
 
 def _json_file(path: Path, doc_id: str) -> Read:
@@ -460,10 +444,8 @@ def _json_file(path: Path, doc_id: str) -> Read:
             isinstance(content[name], Mapping | list) for name in frame
         ):
             if frame:
-                yield (
-                    0,
-                    Note(f"what stands around its list is left out: {shown(', '.join(frame))}"),
-                )
+                why = f"what stands around its list is left out: {shown(', '.join(frame))}"
+                yield 0, Note(why)
             content = lists[0]
             single = False
     if single:
@@ -507,7 +489,7 @@ def _prose(path: Path, doc_id: str, suffix: str) -> Read:
     if suffix == ".rst":
         text = _as_markdown(text)
         # a heading behind a paragraph is a section's
-        record["title"] = documents.heading_of(text) if text.startswith("# ") else ""
+        record["title"] = documents.first_heading(text) if text.startswith("# ") else ""
     elif suffix == ".txt":
         text = laid_out(text)
     else:
@@ -516,7 +498,7 @@ def _prose(path: Path, doc_id: str, suffix: str) -> Read:
         except Unreadable as error:
             yield 1, str(error)
         text = unlinked(text)
-        record.setdefault("title", documents.heading_of(text))
+        record.setdefault("title", documents.first_heading(text))
     yield 1, _file_document({"id": doc_id, **record, "text": text}, path)
 
 
@@ -667,7 +649,7 @@ def _document(record: Any, path: Path) -> Document:
     title = title or made_title(text)
     doc_id = record.get(
         "id",
-        f"{path.name.split('.')[0]}-{hashlib.sha256((title + text).encode()).hexdigest()[:10]}",
+        f"{path.name.split('.')[0]}-{text_digest(title + text, 10)}",
     )
     if isinstance(doc_id, bool) or not isinstance(doc_id, str | int) or not str(doc_id).strip():
         raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
@@ -714,7 +696,7 @@ def _is_prose(text: str) -> bool:
 
 def _text(value: Any) -> str:
     """Return a text, or one of its lines; "" for what is neither."""
-    lines = value if isinstance(value, list) else [value]
+    lines = as_list(value)
     return "\n".join(lines).strip() if all(isinstance(line, str) for line in lines) else ""
 
 
@@ -730,7 +712,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
             elif first[1]:
                 yield f"{name} {first[0]}".strip(), first[1]
     elif value not in (None, "", []):
-        lines = [str(line) for line in value] if isinstance(value, list) else [str(value)]
+        lines = [str(line) for line in as_list(value)]
         yield name, ("\n" if any(map(_is_prose, lines)) else ", ").join(lines)
 
 
@@ -756,14 +738,14 @@ def _names(value: Any, fields: Data) -> dict[str, list[str]]:
         name: _strings(values, f"names of {name!r}") for name, values in (value or {}).items()
     }
     for name, alias in vocabulary.other_names_of_values(fields):
-        names[name] = list(dict.fromkeys([*names.get(name, []), alias]))
+        names[name] = unique([*names.get(name, []), alias])
     return names
 
 
 def _strings(value: Any, what: str) -> list[str]:
     if value is None:
         return []
-    values = value if isinstance(value, list) else [value]
+    values = as_list(value)
     if not all(isinstance(v, str) for v in values):
         raise Unreadable(f"{what} must be a list of strings")
     return [v.strip() for v in values if v.strip()]

@@ -143,7 +143,7 @@ def record(path: Path) -> Json:
     return {name: value for name, value in result.items() if value}
 
 
-def heading_of(text: str) -> str:
+def first_heading(text: str) -> str:
     """Return the first heading, if it is of the first level: any other names a section."""
     first = next((block for block in blocks.blocks(text) if block.kind == "heading"), None)
     return first.text if first and first.level == 1 else ""
@@ -181,7 +181,7 @@ def _page_title(text: str, name: str) -> str:
     """Return the heading with which the name of a page begins, "Tea" of "Tea - The Teahouse"; else the first one."""
     headings = [block.text for block in blocks.blocks(text) if block.kind == "heading"]
     titles = (heading for heading in headings if heading and fold(name).startswith(fold(heading)))
-    return next(titles, heading_of(text) or name)
+    return next(titles, first_heading(text) or name)
 
 
 def _notebook(path: Path) -> Json:
@@ -200,7 +200,7 @@ def _notebook(path: Path) -> Json:
             f"its cells have {len(text) / 2**20:,.0f} MB: cut it into several notebooks"
         )
     return {
-        "title": about.get("title") or heading_of(text),
+        "title": about.get("title") or first_heading(text),
         "text": text,
         "author": _single([author.get("name", "") for author in about.get("authors", [])]),
     }
@@ -272,7 +272,7 @@ def _extracted(content: bytes, mime: str) -> Json:
     date = about.get("created_at") or tags.get("date") or tags.get("dc_date")
     sheets = [table.cells for table in extracted.tables if "spreadsheet" in mime]
     return {
-        "title": about.get("title") or heading_of(extracted.content),
+        "title": about.get("title") or first_heading(extracted.content),
         "author": _single(about.get("authors") or []) or tags.get("citation_author"),
         "date": iso(date or tags.get("citation_date")),
         "keywords": about.get("keywords"),

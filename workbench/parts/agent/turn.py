@@ -116,7 +116,7 @@ async def first_turn(
     plan = before or Plan(
         problem_statement=state["query"], execution_mode=context.settings.execution_mode
     )
-    begun = last_records(state.get("records", []))
+    begun = last_records(state["records"])
     plan = plan.copy_with(steps=[step for step in plan.steps if step.step_id in begun])
     now = Pass(state, context, plan, bases, [])
     taken, refused = await _taken_by_all(now, "turn 1")
@@ -220,7 +220,7 @@ async def _taken_by_all(now: Pass, at: str, last: bool = False) -> tuple[Taken |
 
 def _notes(now: Pass) -> list[Json]:
     """Return what was kept of each turn so far."""
-    reflections = now.state.get("reflections", [])
+    reflections = now.state["reflections"]
     return [now.plan.metadata, *(reflection["signals"] for reflection in reflections)]
 
 
@@ -265,7 +265,7 @@ async def _take(now: Pass, at: str, last: bool) -> tuple[Taken | None, list[str]
 def _taken(turn: Turn, now: Pass, tools: Mapping[str, Tool]) -> Taken:
     """Return the calls that can run as steps, and why the others cannot."""
     state, context, plan, bases, _ = now
-    done = calls(plan, state.get("records", []))
+    done = calls(plan, state["records"])
     steps = list[PlanStep]()
     faults = []
     for call in turn.calls:
@@ -320,11 +320,9 @@ def _conversation(now: Pass) -> Messages:
     prompt = context.prompts.for_language("agent", detect_language(query))
     messages = prompt.messages({"corpus": card(bases), "question": query, "today": context.today})
     messages += [
-        ["human", fenced(d["message"])]
-        for d in state.get("decisions", [])
-        if d["action"] == "respond"
+        ["human", fenced(d["message"])] for d in state["decisions"] if d["action"] == "respond"
     ]
-    last = last_records(state.get("records", []))
+    last = last_records(state["records"])
     shown = set[str]()
     notes_by_turn = _notes(now)
     for turn in range(1, state.get("iteration", 1) + 1):

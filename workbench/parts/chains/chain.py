@@ -23,7 +23,7 @@ from pydantic import Field
 
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.ports import KnowledgeBase, Passage, Shared, ToolLog
-from workbench.state import Json, RetrievalResult, drop, unique
+from workbench.state import Evidence, Json, RetrievalResult, drop, unique
 from workbench.text import content_terms, detect_language, fold, sentences, stem, stems
 from workbench.tools import evidence, hybrid
 from workbench.tools.evidence import document_id
@@ -78,7 +78,7 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     return {**evidence.answer(question, results, len(results)), "paths": chain_paths(results)}
 
 
-def chain_paths(results: Sequence[RetrievalResult]) -> list[str]:
+def chain_paths(results: Evidence) -> list[str]:
     """Return what the chains of results say, each once."""
     return list(
         dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"])

@@ -267,7 +267,9 @@ def faults(row: Row, run: Any) -> Iterator[str]:
         points = [*listed.get("exact", ()), *listed.get("may", ()), *([number] if number else [])]
         allowed = {name for point in points for name in point["cite"]}
         foreign = [
-            n for n in _marks(answer, run.evidence) if not names_of(run.evidence[n - 1]) & allowed
+            n
+            for n in _marks(answer, run.evidence)
+            if not source_names(run.evidence[n - 1]) & allowed
         ]
         yield from (f"foreign: {run.evidence[n - 1]['metadata'].get('title')}" for n in foreign)
 
@@ -293,10 +295,10 @@ def _marks(text: str, evidence: Sequence[Any]) -> list[int]:
 
 
 def _cited(sentence: str, evidence: Sequence[Any]) -> set[str]:
-    return {name for n in _marks(sentence, evidence) for name in names_of(evidence[n - 1])}
+    return {name for n in _marks(sentence, evidence) for name in source_names(evidence[n - 1])}
 
 
-def names_of(result: Data) -> set[str]:
+def source_names(result: Data) -> set[str]:
     """Return the names of a result's document: its id, and the fields that may hold one."""
     metadata = result["metadata"]
     fields = [value for value in metadata.get("fields", {}).values() if isinstance(value, str)]
@@ -311,7 +313,7 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         gold = gold_answers(row)
         documents = gold_documents(row)
         refused = bool(_REFUSAL.search(answer))
-        first = {name for r in first_documents(run.evidence) for name in names_of(r)}
+        first = {name for r in first_documents(run.evidence) for name in source_names(r)}
         support = precision_and_recall(run.state.get("support") or [])
         values = {
             "right": not any(faults(row, run)),

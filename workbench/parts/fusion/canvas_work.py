@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from workbench.errors import WorkbenchError, shown
-from workbench.graphs.generate import verdicts_by_model
+from workbench.graphs.answer_check import verdicts_by_model
 from workbench.language import citing
 from workbench.parts.fusion.canvas import CanvasError, is_name, title_and_text
 from workbench.ports import KnowledgeBase, KnowledgeBases, Passage

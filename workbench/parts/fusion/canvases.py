@@ -509,14 +509,14 @@ def ways(
         """Return the places next to a node where edges leave it, and that point of its border; the best first."""
         size = np.array([node["width"], node["height"]])
         middle = np.array(box(node)[:2]) + size / 2
-        named = [direction for name, direction in _SIDES.items() if name == side]
+        chosen = [direction for name, direction in _SIDES.items() if name == side]
         options = []
-        for out in map(np.array, named or _SIDES.values()):
+        for out in map(np.array, chosen or _SIDES.values()):
             along = abs(out[::-1])
             border = middle + out * size / 2
             nearest = np.rint((border + 7 * unit * out - low) / apart + out / 2).astype(int)
-            most = max(0, int((size @ along / 2 - 4 * unit) / apart))
-            for offset in range(-most, most + 1):
+            reach = max(0, int((size @ along / 2 - 4 * unit) / apart))
+            for offset in range(-reach, reach + 1):
                 place = nearest + offset * along
                 x, y = np.where(out, border, low + place * apart)
                 options.append((abs(offset), int(places[*place, along[0]]), (float(x), float(y))))

@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -59,7 +59,7 @@ from workbench.ports import Context, KnowledgeBase, SystemClock, ToolLog
 from workbench.runs.run import Run
 from workbench.runs.stored import Recording
 from workbench.settings import Settings, default_settings
-from workbench.state import Data, Hits, Json, RetrievalResult, SubStep, drop, pick
+from workbench.state import Data, Evidence, Hits, Json, RetrievalResult, SubStep, drop, pick
 from workbench.tools import evidence, hybrid
 from workbench.tools.scoring import LEAD, Question, coverage
 from workbench.tools.tool import FunctionTool, Search, StepLog, ToolOutput
@@ -147,7 +147,7 @@ class FusionState(FusionInput, total=False):
 class Request(NamedTuple):
     """The question of a call, its ports and its base; ``names`` count as in the question.
 
-    ``own`` are the documents of nodes whose text is judged: no text is evidence for itself. ``asked`` are the queries
+    ``own`` are the documents of nodes whose text is judged: no text is evidence for itself. ``queries`` are the queries
     of all passes so far, that of this one last.
     """
 
@@ -157,12 +157,12 @@ class Request(NamedTuple):
     query: str
     names: list[str]
     own: frozenset[str]
-    asked: list[str]
+    queries: list[str]
 
     @property
     def number(self) -> int:
         """Return the number of this pass, from 1."""
-        return len(self.asked)
+        return len(self.queries)
 
     @property
     def pool(self) -> int:
@@ -175,7 +175,7 @@ class Request(NamedTuple):
 
     def question_now(self) -> Question:
         """Return what this pass asks: the question, or a wider query."""
-        return Question.read(self.asked[-1], self.base) if self.number > 1 else self.question()
+        return Question.read(self.queries[-1], self.base) if self.number > 1 else self.question()
 
 
 async def retrieve_graph(state: FusionState, request: Request) -> Json:
@@ -281,7 +281,7 @@ def check_quality(state: FusionState, request: Request) -> Json:
         following = [widened(query, base)] if goes_on else []
     this = {
         "pass": request.number,
-        "asked": request.asked[-1:],
+        "asked": request.queries[-1:],
         "quality_score": quality,
         "found": [result["source_id"] for result in results],
     }
@@ -291,14 +291,12 @@ def check_quality(state: FusionState, request: Request) -> Json:
         "best_effort": falls_short,
         "retry_count": retries,
         "passes": [*(state["passes"] if retries else []), this],
-        "asked": [*request.asked, *following],
+        "asked": [*request.queries, *following],
         "ended": not following,
     }
 
 
-def measure_quality(
-    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase
-) -> float:
+def measure_quality(question: str, results: Evidence, knowledge: KnowledgeBase) -> float:
     """Return the share of the question's words and names that results cover, times their mean score.
 
     The mean is over those that say something of the question which the better ones do not.
@@ -503,8 +501,8 @@ def _read_request(state: FusionState, config: RunnableConfig, context: Context) 
     own = frozenset(doc_id for node, doc_id in documents.items() if node in targets)
     query = read_query(state, question)
     # an ended state belongs to the thread's last question
-    asked = [query] if state.get("ended", True) else state["asked"]
-    return Request(context, base, options, query, names, own, asked)
+    queries = [query] if state.get("ended", True) else state["asked"]
+    return Request(context, base, options, query, names, own, queries)
 
 
 def _hits(state: FusionState, number: int) -> dict[str, Hits]:

@@ -13,7 +13,7 @@ import traitlets
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.records import proposals
-from workbench.runs.fork import fork_changes
+from workbench.runs.family import fork_changes
 from workbench.runs.run import Run
 from workbench.runs.stored import origin_of
 from workbench.state import Data

@@ -539,7 +539,7 @@ class GraphRun(StoredRun):
         """Return the whole run as one JSON document: as every run, and its graph, its effects and its state."""
         row = self.row
         own = {"graph": row["graph"], "thread": row["session_id"], "state": plain(self.state)}
-        document = run_document(looking.recording(self), self._work.holder(self.run_id))
+        document = run_document(looking.as_workspace_run(self), self._work.holder(self.run_id))
         own |= {"answer": self.reply, "on_tape": looking.on_tape(self)}
         return document | own | {"effects": self.to_frame().to_dict("records")}
 
@@ -817,4 +817,4 @@ class GraphRun(StoredRun):
     calls = looking.calls
     evidence = property(looking.evidence)
     unrecorded = property(looking.unrecorded)
-    _read_once = looking.recording
+    _read_once = looking.as_workspace_run

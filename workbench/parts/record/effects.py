@@ -53,7 +53,7 @@ def copied(value: Any) -> Any:
     return value
 
 
-class ReadState(Json):
+class TrackedState(Json):
     """The state as a node gets it, which notes the fields that are read, and gives copies of them."""
 
     def __init__(self, state: Data):
@@ -89,15 +89,15 @@ _OF_ALL = (
 
 
 def _noted(method: str) -> Callable[..., Any]:
-    def read(self: ReadState, *args: Any) -> Any:
+    def tracked(self: TrackedState, *args: Any) -> Any:
         self.note(args[:1] if method in _OF_ONE else list(dict.keys(self)))
         return getattr(dict, method)(self, *args)
 
-    return read
+    return tracked
 
 
 for _method in (*_OF_ONE, *_OF_ALL):
-    setattr(ReadState, _method, _noted(_method))
+    setattr(TrackedState, _method, _noted(_method))
 _MISSING = "missing"
 Asker = tuple[str, str, str]
 """The place of a node, the call in it, and the answers that it had, or LangGraph's id of the pause."""
@@ -151,7 +151,7 @@ class Recorder(Tape):
         spec = options["tape"]
         self.own = own = agent.load_effects(row["run_id"])
         sources = [agent.load_effects(source) for source in spec["sources"]]
-        recorded = [effect for effects in sources for effect in effects]
+        source_effects = [effect for effects in sources for effect in effects]
         taped = [[e for e in effects if not e.edited] for effects in (own, *sources)]
         super().__init__(agent.store, row["run_id"], spec["mode"], taped)
         decisions = agent.store.decisions(row["run_id"])
@@ -164,13 +164,13 @@ class Recorder(Tape):
         self.past = (
             None
             if self.mode == "live"
-            else past_store(effect for effect in recorded if effect.kind == "memory")
+            else past_store(effect for effect in source_effects if effect.kind == "memory")
         )
         self._written = set[str]()
         self._own = {id(effect) for effect in own}
-        self._recorded = [*own, *recorded]
+        self._known_effects = [*own, *source_effects]
         self._calls_in = defaultdict(list)
-        for effect in recorded:
+        for effect in source_effects:
             self._calls_in[effect.at.partition(":")[0]].append(effect)
         self._places: dict[tuple[str, str], str] = {}
         self._versions: dict[int, tuple[Any, str]] = {}
@@ -229,10 +229,10 @@ class Recorder(Tape):
         answered = [question for question in owners if question in self.answers]
         while True:
             parts["answers"] = digest([self.answers[question] for question in answered])
-            recorded = self._find_node(at, node, parts, digests)
-            if recorded is None or (recorded.outcome == "value" and has_edited_call):
+            found_before = self._find_node(at, node, parts, digests)
+            if found_before is None or (found_before.outcome == "value" and has_edited_call):
                 break
-            taken = self.keep_recorded(recorded, at, task)
+            taken = self.keep_recorded(found_before, at, task)
             if taken.outcome == "value":
                 return with_edit(taken.value, edit.get("state"), node.reducers)
             questions = self._note_questions(taken)
@@ -248,11 +248,13 @@ class Recorder(Tape):
             raise self._divergence(at, node, parts, digests)
         own = {q: self.answers[q] for q in answered if not owners[q].startswith(CALLED)}
         config = langgraph.with_resume(config, own.values(), self._order_of_answers(at, own))
-        inputs = ReadState(state) if type(state) is dict else copied(state)
+        inputs = TrackedState(state) if type(state) is dict else copied(state)
         result, pause = await self._execute(
             effect, lambda: langgraph.execute(node, inputs, config, self.task)
         )
-        fields = sorted(inputs.fields - node.unkeyed) if isinstance(inputs, ReadState) else [""]
+        fields = (
+            sorted(inputs.fields - node.unkeyed) if isinstance(inputs, TrackedState) else [""]
+        )
         result = replace(result, reads={name: digests.get(name, _MISSING) for name in fields})
         if pause is not None:
             self._keep_questions(result)
@@ -378,11 +380,11 @@ class Recorder(Tape):
         ):
             reads = effect.reads
             fits = reads is not None and all(digests.get(n, _MISSING) == reads[n] for n in reads)
-            if fits and not self._read_what_changed(effect):
+            if fits and not self._saw_changed_store(effect):
                 return effect
         return None
 
-    def _read_what_changed(self, effect: Effect) -> bool:
+    def _saw_changed_store(self, effect: Effect) -> bool:
         """Return whether it read what this run has changed in the store by now; a search may find anything."""
         own = set()
         for call in self._calls_in[effect.at] if self.mode == "fork" else ():
@@ -407,7 +409,7 @@ class Recorder(Tape):
         """Return how a node differs from what was recorded at its place."""
         before = [
             replace(e, name=at, parts={**e.parts, "state": e.reads or {}})
-            for e in self._recorded
+            for e in self._known_effects
             if (e.kind, e.name, e.at) == (node.kind, node.path, at)
         ][:1]
         names = [name for e in before for name in e.parts["state"]]
@@ -420,7 +422,7 @@ class Recorder(Tape):
         """Call a tool, or take its answer from the tape."""
         call = request.tool_call
         tool = request.tool
-        parts = self.parts_of_call(call["args"])
+        parts = self.call_dependencies(call["args"])
         if tool is not None:
             parts["version"] = self._version(tool)
             parts["state"] = digest(request.state) if langgraph.needs_state(tool) else ""
@@ -437,7 +439,7 @@ class Recorder(Tape):
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
         name = str(getattr(function, "__name__", "task"))
-        return langgraph.recorded_function(
+        return langgraph.taped_function(
             function,
             functools.partial(
                 self.call, "task", name, self._version(function), self.next_call(name)
@@ -463,10 +465,10 @@ class Recorder(Tape):
     ) -> Awaitable[Any]:
         """Call a function, or take its result from the tape."""
         inputs = [args, kwargs]
-        parts = self.parts_of_call(inputs, version)
+        parts = self.call_dependencies(inputs, version)
         return self._call(Effect(kind, name, parts, None, input=plain(inputs), at=at), execute)
 
-    def parts_of_call(self, inputs: Any, version: str = "") -> Json:
+    def call_dependencies(self, inputs: Any, version: str = "") -> Json:
         """Return what a call depends on."""
         return {"version": version, "input": digest(inputs), "config": digest(self.base)}
 
@@ -630,7 +632,7 @@ class RecordedCalls(BaseCache):
         if place is None:
             return self.behind.lookup(prompt, llm_string) if self.behind else None
         recorder = place.recorder
-        parts = recorder.parts_of_call(prompt, digest(llm_string))
+        parts = recorder.call_dependencies(prompt, digest(llm_string))
         effect = Effect(
             "model",
             "model",
@@ -701,10 +703,10 @@ def install() -> None:
     if not isinstance(get_llm_cache(), RecordedCalls):
         set_llm_cache(RecordedCalls(get_llm_cache()))
     if BaseChatModel.stream.__module__ != __name__:  # once, whatever becomes of the cache
-        _record_streams()
+        _tape_streams()
 
 
-def _record_streams() -> None:
+def _tape_streams() -> None:
     """Put the calls whose reply a node streams on the tape, which LangChain looks up in no cache."""
     stream = BaseChatModel.stream
     astream = BaseChatModel.astream
@@ -728,11 +730,11 @@ def _record_streams() -> None:
         # one that was written by hand is text
         return [getattr(r, "message", AIMessageChunk(content=r.text)) for r in replies], note
 
-    def recorded(model: Any, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
+    def taped_stream(model: Any, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
         reply, note = begin(model, False, input, **options)
         yield from reply or map(note, stream(model, input, config, **options))
 
-    async def arecorded(
+    async def taped_astream(
         model: Any, input: Any, config: Any = None, **options: Any
     ) -> AsyncIterator[Any]:
         reply, note = begin(model, True, input, **options)
@@ -742,8 +744,8 @@ def _record_streams() -> None:
             async for chunk in astream(model, input, config, **options):
                 yield note(chunk)
 
-    BaseChatModel.stream = recorded  # type: ignore[method-assign, assignment]
-    BaseChatModel.astream = arecorded  # type: ignore[method-assign, assignment]
+    BaseChatModel.stream = taped_stream  # type: ignore[method-assign, assignment]
+    BaseChatModel.astream = taped_astream  # type: ignore[method-assign, assignment]
 
 
 def wrapped(target: Any) -> Any:
@@ -771,4 +773,4 @@ def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
         recorder = place.recorder
         return recorder.call("call", name, "", recorder.next_call(name), args, kwargs, execute)
 
-    return langgraph.recorded_function(function, call)
+    return langgraph.taped_function(function, call)

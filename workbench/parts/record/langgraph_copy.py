@@ -152,7 +152,7 @@ class Copier(NamedTuple):
         builder.branches = defaultdict(dict)
         for source, specs in branches.items():
             for name, spec in specs.items():
-                edge = self._recorded(f"{path}{source}->{name}", spec.path, "edge", fields)
+                edge = self._taped(f"{path}{source}->{name}", spec.path, "edge", fields)
                 builder.branches[source][name] = spec._replace(path=edge)
         compiled = builder.compile(
             checkpointer=checkpointer,
@@ -172,9 +172,9 @@ class Copier(NamedTuple):
             node = _tool_node(node, self.recorder)
         elif self.replacements and isinstance(node, RunnableCallable):
             node = _rebound(node, self.replacements)
-        return self._recorded(path, node, "node", fields)
+        return self._taped(path, node, "node", fields)
 
-    def _recorded(self, path: str, runnable: Any, kind: str, fields: Data) -> Any:
+    def _taped(self, path: str, runnable: Any, kind: str, fields: Data) -> Any:
         original = Node(path, code_version(runnable), runnable, kind=kind, **fields)
 
         async def call(state: Any, config: Any) -> Any:
@@ -184,9 +184,9 @@ class Copier(NamedTuple):
             return result
 
         call.__annotations__ = {}  # LangGraph injects `config` by name where there is no annotation
-        recorded = RunnableCallable(None, call, name=path.rpartition(".")[2], trace=False)
-        recorded.original = original  # type: ignore[attr-defined]
-        return recorded
+        taped = RunnableCallable(None, call, name=path.rpartition(".")[2], trace=False)
+        taped.original = original  # type: ignore[attr-defined]
+        return taped
 
 
 def reducers(graph: Any) -> Reducers:
@@ -210,7 +210,7 @@ def _tool_node(node: ToolNode, recorder: Callable[[], Any]) -> ToolNode:
     inner = node._awrap_tool_call
     sync = node._wrap_tool_call
     if inner is None and sync is not None:  # LangGraph calls it on the event loop too
-        twin._wrap_tool_call = recorded_function(
+        twin._wrap_tool_call = taped_function(
             sync, lambda args, _, execute: recorder().tool(args[0], execute)
         )
     else:
@@ -459,10 +459,10 @@ async def execute(node: Node, state: Any, config: Any, record_task: Callable[[An
     call = configurable.get(CONFIG_KEY_CALL)
     if call is not None:
 
-        def recorded(function: Any, *args: Any, **options: Any) -> Any:
+        def taped_call(function: Any, *args: Any, **options: Any) -> Any:
             return call(record_task(function), *args, **options)
 
-        config = {**config, "configurable": {**configurable, CONFIG_KEY_CALL: recorded}}
+        config = {**config, "configurable": {**configurable, CONFIG_KEY_CALL: taped_call}}
     token = var_child_runnable_config.set(config)
     try:
         result = await node.runnable.ainvoke(state, config)
@@ -502,7 +502,7 @@ def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
     return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=allowed)
 
 
-def recorded_function(
+def taped_function(
     function: Callable[..., Any], call: Callable[[Any, Any, Any], Awaitable[Any]]
 ) -> Any:
     """Return a function of the same kind, synchronous or not, that calls through ``call(args, kwargs, execute)``."""

@@ -53,7 +53,7 @@ def timeline(run: GraphRun) -> Drawing:
 
     effects = run.effects
     records: Any = [
-        _record(effect, 1) for effect in effects if effect.kind not in ("node", "edge")
+        _as_step_record(effect, 1) for effect in effects if effect.kind not in ("node", "edge")
     ]
     return when(_log(effects), records, run.decisions)
 
@@ -71,7 +71,7 @@ def _log(effects: Iterable[Effect]) -> list[Json]:
     ]
 
 
-def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
+def as_workspace_run(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
     """Return a run in the shape of the workspace's own runs: each effect is the record of a step.
 
     Args:
@@ -84,7 +84,9 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
     places = dict.fromkeys(effect.at for effect in chain(*lists, effects))
     order = {at: number for number, at in enumerate(places, 1)}
     results = {at: list(_pieces(effect)) for at, effect in last.items()}
-    records = [_record(effect, order[at], len(results[at])) for at, effect in last.items()]
+    records = [
+        _as_step_record(effect, order[at], len(results[at])) for at, effect in last.items()
+    ]
     row = run.row
     begun = {
         "settings": {"config": row["options"]["config"]},
@@ -206,7 +208,7 @@ def shown_value(effect: Effect) -> Any:
     return plain(effect.value if is_value else [pause.value for *_, pause in effect.value])
 
 
-def _record(effect: Effect, place: int, evidence: int = 0) -> Json:
+def _as_step_record(effect: Effect, place: int, evidence: int = 0) -> Json:
     return {
         "step_id": effect.at,
         "attempt": 1,
@@ -288,7 +290,7 @@ def unrecorded(run: GraphRun) -> pandas.DataFrame:
     rows = []
     for node in langgraph_copy.nodes(run.agent._copy):
         runs = [effect for effect in own if effect.name == node.path]
-        reads = sorted(set(_reads(langgraph_copy.reachable(node.runnable))))
+        reads = sorted(set(_outside_reads(langgraph_copy.reachable(node.runnable))))
         opaque = bool(reads) and called.isdisjoint(effect.at for effect in runs)
         size = sum(len(json.dumps(plain(effect.value))) for effect in runs)
         rows.append([node.path, reads, opaque, sum(effect.seconds for effect in runs), size])
@@ -306,7 +308,7 @@ def on_tape(run: GraphRun) -> Json | None:
     return {name: round(1 - float(opaque[name].sum()), 3) for name in ("time", "bytes")}
 
 
-def _reads(values: Iterable[Any]) -> Iterator[str]:
+def _outside_reads(values: Iterable[Any]) -> Iterator[str]:
     for function in values:
         if not isinstance(function, types.FunctionType):
             continue

@@ -23,7 +23,7 @@ from workbench.text import as_text
 _INBOX = {decision: name for name, decision in ACTIONS.items()}
 """A decision, and its name in Agent Inbox."""
 _ALLOWS = {**_INBOX, "respond": "respond"}
-_WHOLE = "answer"
+_ONLY_FIELD = "answer"
 """The one field of a form whose answer is not an object."""
 
 
@@ -66,7 +66,7 @@ class Question(NamedTuple):
                 args = {field: fields[field] for field in form["properties"] if field in fields}
                 is_complete = set(form.get("required", ())) <= set(args)
                 decisions = ["edit", "respond", *(["approve"] if is_complete else [])]
-        config = {"allowed_decisions": decisions, "args_schema": form or _schema_of(args)}
+        config = {"allowed_decisions": decisions, "args_schema": form or _args_schema(args)}
         action = {"name": name, "args": args, "description": text}
         return {
             "review_id": self.id,
@@ -118,7 +118,7 @@ class Question(NamedTuple):
         if decision == "respond":
             return read_json(message)
         if form:
-            return args[_WHOLE] if _WHOLE in form["properties"] else args
+            return args[_ONLY_FIELD] if _ONLY_FIELD in form["properties"] else args
         return decision == "approve"
 
     @property
@@ -164,21 +164,21 @@ class Question(NamedTuple):
                 return dict(schema)
             if isinstance(schema, Mapping) and schema is self.schema:
                 return {
-                    "properties": {_WHOLE: schema},
-                    "required": [_WHOLE],
+                    "properties": {_ONLY_FIELD: schema},
+                    "required": [_ONLY_FIELD],
                     "$defs": schema.get("$defs", {}),
                 }
         return None
 
 
-def _schema_of(args: Data) -> Json:
+def _args_schema(args: Data) -> Json:
     """Return a JSON Schema of arguments whose tool gives none: by the types of their values."""
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
     properties = {}
     for name, value in args.items():
         properties[name] = {"type": kinds[type(value)]} if type(value) in kinds else {}
         if isinstance(value, Mapping):
-            properties[name] = _schema_of(value)
+            properties[name] = _args_schema(value)
     return {"type": "object", "properties": properties, "required": list(args)}
 
 

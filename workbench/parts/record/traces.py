@@ -72,19 +72,19 @@ def read_spans(path: Path) -> list[Json]:
             content = json.loads(text)
         except ValueError:
             content = [json.loads(line) for line in text.splitlines() if line.strip()]
-        return [_span(each) for each in _records(content)]
+        return [_span(each) for each in _spans_in(content)]
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise RunError(f"{path} is no trace in JSON: {type(error).__name__}: {error}.") from None
 
 
-def _records(content: Any) -> Iterator[Json]:
+def _spans_in(content: Any) -> Iterator[Json]:
     """Yield everything that looks like a span, wherever it stands: exports nest them in different ways."""
     if isinstance(content, list):
         for inner in content:
-            yield from _records(inner)
+            yield from _spans_in(inner)
     elif isinstance(content, Mapping):
         for name in _NESTED:
-            yield from _records(content.get(name) or [])
+            yield from _spans_in(content.get(name) or [])
         if any(name in content for name in _KEYS["start"]):
             yield drop(content, *_NESTED)
 

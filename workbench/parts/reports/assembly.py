@@ -21,13 +21,9 @@ from typing import Any
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from workbench.graphs.generate import (
-    merged_evidence,
-    offline,
-    supported,
-    with_marks,
-    without_evidence,
-)
+from workbench.graphs.answer_check import supported, with_marks
+from workbench.graphs.generate import offline, without_evidence
+from workbench.graphs.writer_prompt import merged_evidence
 from workbench.language import citing
 from workbench.language.answer import group_by_document
 from workbench.language.fields import MOST_VALUES, Document, FieldsWriter, table
@@ -58,7 +54,7 @@ from workbench.state import (
     Supported,
 )
 from workbench.text import detect_language, fold, text_digest, unmarked
-from workbench.tools.scoring import field_values, shares_said
+from workbench.tools.scoring import field_values, word_shares
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 from workbench.views.labels import Labels
 from workbench.views.markup import cut
@@ -135,7 +131,7 @@ def contradictions(results: Evidence, bases: Bases, language: str) -> list[Json]
     return pairs
 
 
-def fingerprint(section: SectionOutline, pieces: Sequence[RetrievalResult], who: str) -> str:
+def fingerprint(section: SectionOutline, pieces: Evidence, who: str) -> str:
     """Return what a section is written from, as a hash; its place in the report does not matter."""
     texts = [
         (r["result_id"], r["metadata"].get("title"), r["evidence"], r["metadata"].get("fields"))
@@ -147,7 +143,7 @@ def fingerprint(section: SectionOutline, pieces: Sequence[RetrievalResult], who:
 
 async def checked(
     content: SectionContent,
-    pieces: Sequence[RetrievalResult],
+    pieces: Evidence,
     question: str,
     kb_prefixes: Sequence[str],
     context: Context,
@@ -280,7 +276,7 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
         return (
             max(
                 *citing.by_words(word, [text]),
-                *(shares_said(word, [text], base)[0] for base in bases),
+                *(word_shares(word, [text], base)[0] for base in bases),
                 0.0,
             )
             >= clear_enough

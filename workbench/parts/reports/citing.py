@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup, Tag
 
 from workbench.errors import needing
 from workbench.parts.reports.markdown import address, escaped, inline, linked, words
-from workbench.state import Data, Json, RetrievalResult
+from workbench.state import Data, Evidence, Json
 from workbench.text import CJK, detect_language, iso, own_table, titled
 from workbench.views.labels import Labels
 
@@ -25,9 +25,7 @@ _TABLES = own_table(__file__)
 _TEX = str.maketrans(_TABLES["tex"])
 
 
-def references(
-    results: Sequence[RetrievalResult], style: str = "default", language: str = "en"
-) -> list[str]:
+def references(results: Evidence, style: str = "default", language: str = "en") -> list[str]:
     """Return the reference of each result, without its number: a line of Markdown, or an entry of BibTeX.
 
     Raises:

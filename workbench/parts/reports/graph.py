@@ -31,12 +31,12 @@ from workbench.errors import (
 )
 from workbench.events import logged, progress
 from workbench.graphs.execute import executor
-from workbench.graphs.generate import merged_evidence
 from workbench.graphs.merge import gather
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
 from workbench.graphs.roles import ModelForm, ask_model
 from workbench.graphs.route import model_plans
 from workbench.graphs.slots import NONE, card
+from workbench.graphs.writer_prompt import merged_evidence
 from workbench.knowledge.dated import dated_bases, question_dates
 from workbench.language.answer import name_left_open
 from workbench.language.citing import cite

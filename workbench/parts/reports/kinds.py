@@ -144,8 +144,8 @@ def _aspect(item: str) -> Aspect:
 def split_topic(state: Data) -> Json:
     """Return what of a report's topic is searched as its question, and the aspects that are searched besides."""
     names = (state["route_decision"].get("question") or {}).get("names", ())
-    subject, found = split(state["message"], [(name["start"], name["end"]) for name in names])
-    aspects = [[title, list(parts)] for title, parts in found]
+    subject, titled = split(state["message"], [(name["start"], name["end"]) for name in names])
+    aspects = [[title, list(parts)] for title, parts in titled]
     preferences = state.get("memory_context", "")
     return {
         "to_search": subject,

@@ -41,7 +41,7 @@ from workbench.state import (
     unique,
 )
 from workbench.text import CJK, detect_language, fold, sentences, terms, titled, unmarked, visible
-from workbench.tools.scoring import shares_said
+from workbench.tools.scoring import word_shares
 
 
 def enough(phrase: str, texts: Sequence[str], bases: Bases) -> list[float]:
@@ -50,7 +50,7 @@ def enough(phrase: str, texts: Sequence[str], bases: Bases) -> list[float]:
     within = 0.5
     across = 0.4
     chinese = bool(CJK.search(phrase))
-    by_base = [shares_said(phrase, texts, base) for base in bases]
+    by_base = [word_shares(phrase, texts, base) for base in bases]
     return [
         max(rows) * (max(rows) >= (within if bool(CJK.search(text)) == chinese else across))
         for text, *rows in zip(texts, *by_base, strict=True)

@@ -28,8 +28,7 @@ from workbench.graphs.route import build_router
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
 from workbench.plans import Frozen
 from workbench.records.store import new_run_id
-from workbench.runs.asking import RunOptions
-from workbench.runs.fork import checked_message
+from workbench.runs.asking import RunOptions, checked_message
 from workbench.session import Workbench
 from workbench.state import ConversationState, Data, Json, drop, pick
 
@@ -296,7 +295,7 @@ def _take_question(values: Json, name: str) -> tuple[str, list[Any]]:
 def _read_options(values: Data) -> ConversationOptions:
     # as a form sends it
     filled = {name: value for name, value in values.items() if value is not None and value != ""}
-    with refusing(known=ConversationOptions.model_fields):
+    with refusing(options=ConversationOptions.model_fields):
         return ConversationOptions.model_validate(filled)
 
 

@@ -28,8 +28,7 @@ from workbench.graphs.reviewers import answer
 from workbench.records.document import evidence_lines
 from workbench.records.prompts import fenced
 from workbench.records.proposals import description, proposal
-from workbench.runs.asking import LONGEST_NAME
-from workbench.runs.fork import LONGEST_MESSAGE
+from workbench.runs.asking import LONGEST_MESSAGE, LONGEST_NAME
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.state import REVIEW_POINTS, Data, drop, pick

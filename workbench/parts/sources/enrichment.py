@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from functools import cache
 from typing import Any, NamedTuple, TypedDict
 
 from pydantic import Field
@@ -55,7 +55,12 @@ class Wanted(NamedTuple):
 
 
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
-TEXTS = own_table(str(Path(__file__).with_name("tmdb")))
+
+
+@cache
+def texts() -> Json:
+    """Return the words of ``tmdb.toml``, read when they are first used."""
+    return own_table(__file__, "tmdb")
 
 
 def note(what: str, language: str, **names: str) -> str:
@@ -64,7 +69,7 @@ def note(what: str, language: str, **names: str) -> str:
     >>> note("no name", "en", source="TMDB"), note("no name", "zh", source="TMDB")
     ('The question names nothing to ask TMDB for.', '问题里没有可以向 TMDB 查询的名称。')
     """
-    return TEXTS["notes"][what][language == "zh"].format(**names)
+    return texts()["notes"][what][language == "zh"].format(**names)
 
 
 class EnrichmentInput(Search):
@@ -192,7 +197,7 @@ async def enriched(state: RetrievalState, context: Context) -> Added | None:
     """Return what an external source adds to the evidence; None when nothing is missing or no source can be asked."""
     decision: Data = state.get("route_decision") or {}
     question = decision.get("question")
-    steps = [record for record in state.get("records", []) if record["tool"] == TOOL.name]
+    steps = [record for record in state["records"] if record["tool"] == TOOL.name]
     stopped = state.get("stop_reason") == "stopped_by_reviewer"
     if steps or stopped or not state.get("reflections"):  # nothing was judged
         return _by_steps(state, context, steps)
@@ -276,6 +281,8 @@ def missing_names(state: RetrievalState) -> list[str]:
         *(c["name"] for c in signals.get("coverage", []) if not c["found"]),
     ]
     titles = {
-        title for title, field in signals.get("missing_fields", []) if field in TEXTS["sentences"]
+        title
+        for title, field in signals.get("missing_fields", [])
+        if field in texts()["sentences"]
     }
     return unique([*names, *sorted(titles)])

@@ -99,7 +99,7 @@ class PostgresConversations(SqlConversations):
             self._connection.close()
 
 
-def environment() -> dict[str, Any]:
+def environment() -> Json:
     """Return where the server is by the variables ``POSTGRES_HOST``, ``_PORT``, ``_USER``, ``_PASSWORD``, ``_DB``."""
     names = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD"}
     names["dbname"] = "DB"

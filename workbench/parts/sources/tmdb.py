@@ -26,7 +26,7 @@ from workbench.models.wire import (
     read_key,
     redact,
 )
-from workbench.parts.sources.enrichment import TEXTS, Enriched, Wanted, note
+from workbench.parts.sources.enrichment import Enriched, Wanted, note, texts
 from workbench.ports import Entity, Passage, Relation
 from workbench.settings import Settings
 from workbench.state import Data, Json, without_empty
@@ -37,7 +37,6 @@ from workbench.text import CJK, clean, fold
 _LONG, _LIMIT = 4_000, 10
 """Characters of a description; entries of a list."""
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
-_RELATIONS: Mapping[str, str] = TEXTS["relations"]
 
 
 @dataclass(frozen=True)
@@ -116,10 +115,10 @@ def film(answer: Data, language: str) -> Record | None:
     if not tmdb_id or not names:
         return None
     credits = answer.get("credits")
-    people: dict[str, list[Data]] = {role: [] for role in _RELATIONS}
+    people: dict[str, list[Data]] = {role: [] for role in texts()["relations"]}
     people["cast"] = items(credits, "cast")
     for item in items(credits, "crew"):
-        people.get(TEXTS["jobs"].get(text(item.get("job"))), []).append(item)
+        people.get(texts()["jobs"].get(text(item.get("job"))), []).append(item)
     fields = {
         "year": _year(answer),
         **{role: _names(members) for role, members in people.items()},
@@ -205,7 +204,7 @@ def as_enriched(records: Iterable[Record], language: str) -> Enriched:
         passages.append(_passage(record, language == "zh"))
         kind = "Film" if record.kind == "movie" else "Person"
         entities.setdefault(record.place, _entity(record.place, kind, record.names, record.place))
-        for role, relation in _RELATIONS.items():
+        for role, relation in texts()["relations"].items():
             for name in record.fields.get(role, ()):
                 person_id = f"person:{name_key(name)}"
                 entities.setdefault(person_id, _entity(person_id, "Person", [name]))
@@ -260,7 +259,7 @@ def _sentences(record: Record, chinese: bool) -> Iterator[str]:
     values = {"aliases": other_script[:1], **record.fields}
     if not is_film:
         yield record.text
-    for field_name, sentences in TEXTS["sentences"].items():
+    for field_name, sentences in texts()["sentences"].items():
         if value := values.get(field_name):
             listed = ("、" if chinese else ", ").join(value) if isinstance(value, list) else value
             yield sentences[chinese].format(title, listed)
