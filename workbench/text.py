@@ -67,7 +67,7 @@ SCALE = rf"(?:(?:(?-i:M)|(?<=[$€£¥]\d)m|(?!m(?![a-z]))(?:{_any(_SCALE_SIZES)
 DIGITS = r"""(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d{1,18})?|\d{1,3}(?:\.\d{3})+,\d{1,18}|\d{1,3}(?:\.\d{3}){2,}
     |\d{1,3}(?:[ ']\d{3})+(?:[.,]\d{1,18})?|\d{1,18}(?:[.,]\d{1,18})?)(?:e[-+]?\d\d?)?(?![\d_])"""
 _AMOUNT = compile_words(
-    rf"""[~≈约$€£¥￥]?\s*(?P<open>\()?(?P<number>[-+−]?{DIGITS})(?P<close>\))?\s*(?P<scale>{SCALE})?
+    rf"""[~≈约$€£¥￥]?\s*(?P<open>\()?(?P<number>[-+−]?(?:{DIGITS}|\.\d{{1,18}}))(?P<close>\))?\s*(?P<scale>{SCALE})?
     \s*(?P<unit>(?:[a-z]|[^\x00-\x7f]|[%°$+]).{{0,19}}|/100?)?"""
 )
 _UNSURE = re.compile(r"[1-9]\d{0,2}\.\d{3}|\d+,\d{1,2}")
@@ -123,8 +123,8 @@ def decimal(text: str) -> tuple[float, bool]:
 def amount(value: object) -> tuple[float, str] | None:
     """Return a typed value as a number with its unit; None for anything else.
 
-    >>> amount(7.5), amount("1,200 EUR"), amount("35 万元"), amount("98.5%"), amount("v2.0"), amount(True)
-    ((7.5, ''), (1200.0, 'EUR'), (350000.0, '元'), (98.5, '%'), None, None)
+    >>> amount(7.5), amount("1,200 EUR"), amount("35 万元"), amount("98.5%"), amount(".5"), amount("v2.0"), amount(True)
+    ((7.5, ''), (1200.0, 'EUR'), (350000.0, '元'), (98.5, '%'), (0.5, ''), None, None)
     >>> amount("(300)"), amount("1.200,50 €"), amount("03/04/2024"), amount("17.06.2024")
     ((-300.0, ''), (1200.5, '€'), None, None)
     """

@@ -122,7 +122,9 @@ def judge(
     says = chosen.sure and not unsaid and _says_kind(question, chosen.quotes)
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
-    if not quotes:
+    if not says and (records := fields.records(fields.spoken_of())):
+        text = f"{_unclear(fields)}\n{records}"
+    elif not quotes:
         kind = "nothing"
         text = none.text
     else:

@@ -22,7 +22,7 @@ from workbench.language.words import (
 )
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Data, Question
-from workbench.text import CJK, amount, fold, stems
+from workbench.text import CJK, amount, fold, mentions, stems
 
 MOST_LISTED = 30
 RECOMMENDED = 8
@@ -48,6 +48,11 @@ class Document:
     fields: Data
     stated_by: Mapping[str, int]
     sentences: tuple[Sentence, ...] = ()
+
+    @property
+    def is_record(self) -> bool:
+        """Return True where all that is found of it are fields."""
+        return all(sentence.is_field for sentence in self.sentences)
 
     def values(self, name: str) -> list[str]:
         """Return the values of a field as text; an empty list where the document has none."""
@@ -153,10 +158,8 @@ class FieldsWriter:
             return self._words_left()
         if about and question["fields"]:
             return self._facts(about)
-        if about and all(sentence.is_field for d in about for sentence in d.sentences):
-            dates = [name for name in self.typed if self.schema[name]["type"] == "date"]
-            names = dates if question["answer_type"] == "date" else self.typed
-            return "\n".join(self.statement(document, names) for document in about)
+        if about and all(document.is_record for document in about):
+            return self.records(about)
         if question["names"]:
             return ""
         if question["count"] and not question["conditions"]:
@@ -166,6 +169,28 @@ class FieldsWriter:
             return self._first()
         lists = question["conditions"] or question["sort"] or question["intent"] == "list"
         return self.listing(self.holding, len(self.selected)) if lists else ""
+
+    def records(self, documents: Iterable[Document]) -> str:
+        """Write all that is in the fields of records; of one that is asked for a date its dates."""
+        dates = [name for name in self.typed if self.schema[name]["type"] == "date"]
+        names = dates if self.question["answer_type"] == "date" and dates else self.typed
+        return "\n".join(self.statement(document, names) for document in documents)
+
+    def spoken_of(self) -> list[Document]:
+        """Return the records that the question names, or calls by a value which few of those found have."""
+        if about := self.about():
+            return [document for document in about if document.is_record]
+        records = [document for document in self.documents.values() if document.is_record]
+        having: dict[str, list[Document]] = {}
+        for document in records:
+            for value in {value for name in document.fields for value in document.values(name)}:
+                having.setdefault(fold(value), []).append(document)
+        text = fold(self.question["text"])
+        for value in sorted(having, key=len, reverse=True):
+            few = 3 * len(having[value]) <= len(records)
+            if few and not value.isdigit() and mentions(text, value):
+                return having[value]
+        return []
 
     def _words_left(self) -> str:
         """List what holds for the conditions and says most of the other words; note those that are missing."""

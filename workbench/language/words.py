@@ -69,7 +69,7 @@ TABLE = cast(
     },
 )
 """The type, file or folder of a document, which a condition may be on like on a field of its own."""
-YES, NO = ("yes", "true", "是", "有"), ("no", "false", "否", "无")
+YES, NO = ("yes", "true", "1", "是", "有"), ("no", "false", "0", "否", "无")
 _SCALE = re.compile(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?")
 
 

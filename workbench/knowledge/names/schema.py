@@ -133,7 +133,8 @@ def _type(counts: Sequence[Any]) -> Any:
     years = low is not None and high is not None and low >= 1500 and high <= 2100
     if dates >= mostly * total and (numbers < total or years):
         return "date"
-    if numbers >= mostly * total:
+    flags = (distinct, low, high) == (2, 0, 1) and total > 20  # 1 says yes, 0 says no
+    if numbers >= mostly * total and not flags:
         return "number"
     if long > (1 - mostly) * total:
         return "text"
