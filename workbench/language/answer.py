@@ -146,9 +146,13 @@ def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Eviden
     question = fields.question
     text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
+        words = stems(" ".join(question["words"]))
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
-        having = [q for q in quotes if stems(" ".join(question["words"])) & stems(q.text)]
-        fields.not_applied.extend([] if having else question["words"])
+        having = [q for q in quotes if not q.is_field and words & stems(q.text)]
+        compared = any(
+            words & stems(fields.shown(name)) for name in fields.shared(fields.about())
+        )
+        fields.not_applied.extend([] if having or compared else question["words"])
         text = "\n".join(filter(None, [text, quoted(having, fields)]))
     kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
     return replace(

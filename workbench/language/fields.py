@@ -370,7 +370,8 @@ class FieldsWriter:
     def shared(self, about: Sequence[Document]) -> list[str]:
         """Return the fields in which documents are compared: those asked for, else the typed ones that several have.
 
-        Those that are equal come first, then those with a value in common.
+        Of these, those with a word of the question alone, if there are any. Those that are equal come first, then those
+        with a value in common.
         """
         shared = [
             name
@@ -378,6 +379,9 @@ class FieldsWriter:
             if sum(bool(d.values(name)) for d in about) > 1
             and any(d.values(name) != [d.title] for d in about)
         ]
+
+        words = stems(" ".join(self.question["words"]))
+        shared = [name for name in shared if words & stems(self.shown(name))] or shared
 
         def difference(name: str) -> float:
             longest = max(len(document.values(name)) for document in about)
