@@ -227,7 +227,7 @@ def test_decisions_are_listed_and_each_is_made_again_in_a_fork(asked: Run) -> No
     past.show(asked.to_dict())
     said = text(past.region)
     assert "1 · reflect" in said and "responded by you “the father” “he is the point”" in said
-    shown = drawn_answer(asked.to_dict(), Labels("en"), pieces=found_pieces(asked)).html
+    shown = drawn_answer(asked.to_dict() | {"pieces": found_pieces(asked)}, Labels("en")).html
     more = len(asked.records) - len([r for r in asked.records if r["iteration"] == 1])
     assert more and f"You asked: “the father” · {more} more step" in shown
     past.region.press("fork", "0-reflect")

@@ -87,7 +87,8 @@ class Calls(FrameList[Call]):
         return [{**call, "said": cut(" ".join(call["reply"].split()), 200)} for call in self]
 
     def _repr_html_(self) -> str:
-        return super()._repr_html_() if self else labels_for("")("calls_none")
+        frame = self.to_frame()[["place", "at", "model", "input", "output", "seconds", "said"]]
+        return str(frame.to_html(index=False)) if self else labels_for("")("calls_none")
 
     def total(self) -> Json:
         """Return how many calls there are, and the sums of their tokens and money; None where nothing is counted."""

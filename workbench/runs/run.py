@@ -32,6 +32,7 @@ from workbench.views.graph import walked
 from workbench.views.knowledge import MENTION, Around, ends
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
+from workbench.views.plan import words_asked
 from workbench.views.timeline import when
 
 
@@ -178,11 +179,12 @@ class Run(Recording):
             raise RunError(
                 f"Run {self.run_id} has no plan to draw: it is {self.status}, and made none."
             )
-        return plan_graph.dag(self.plan, self.records, self.query)
+        return plan_graph.dag(self.plan, self.records, words_asked(self.state))
 
     def timeline(self) -> Drawing:
         """Show what ran when: graph, steps, and the inside of the tools; waiting and replayed parts are marked."""
-        return when(self.log, self.records, self.decisions, language=self._language)
+        language = self._language
+        return when(self.log, self.records, self.decisions, language, words_asked(self.state))
 
     def graph(self) -> Drawing:
         """Draw the conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.plans import Plan
 from workbench.state import Data
-from workbench.views.labels import Labels, field_label
+from workbench.views.labels import Labels
 from workbench.views.markup import cut, draw, step_name
 from workbench.views.plan import item_text, titled_diff
 
@@ -37,7 +37,7 @@ def edit_texts(edits: Data, proposal: Data, labels: Labels) -> list[str]:
     """
     texts = {name: _edit_value(name, value, proposal, labels) for name, value in edits.items()}
     return [
-        text if name == "plan" else f"{field_label(name, labels)}{labels('colon')}{text}"
+        text if name == "plan" else f"{labels.get(f'edited_{name}', name)}{labels('colon')}{text}"
         for name, text in texts.items()
     ]
 

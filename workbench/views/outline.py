@@ -71,15 +71,12 @@ def without_clock(document: Data) -> Data:
 
 
 def _head(document: Data, labels: Labels) -> Iterator[Block]:
-    plan = document["plan"]
     review = document["review"]
     facts: list[str | Span] = [(labels.status(document["status"]), "status")]
     facts += (
         [(labels.get(f"point_{review['point']}", review["point"]), "strong")] if review else []
     )
     facts += run_facts(document, labels)
-    if plan and plan["version"] > 1:
-        facts.append(f"{labels('plan')} {labels('version', n=plan['version'])}")
     line: list[str | Span] = [(f"{labels('run')} ", "dim"), (document["run_id"], "code")]
     for fact in facts:
         line += [(" · ", "dim"), fact]

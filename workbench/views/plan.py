@@ -172,7 +172,7 @@ def step_titles(*plans: Plan, asked: Mapping[str, str] = {}) -> dict[str, str]:
     titles = dict[str, str]()
     same = Counter[str]()
     for step in {step.step_id: step for plan in plans for step in plan.steps}.values():
-        title = " ".join((query_text(step.tool_input) or step.objective).split())
+        title = " ".join((query_text(step.tool_input, asked) or step.objective).split())
         title = short(visible(asked.get(title, title)), 100) or step_name(step.step_id)
         key = title.casefold()
         same[key] += 1
@@ -183,6 +183,8 @@ def step_titles(*plans: Plan, asked: Mapping[str, str] = {}) -> dict[str, str]:
 def words_asked(document: Data) -> dict[str, str]:
     """Return the words of a question for each name that it writes otherwise, and for itself with these names behind it.
 
+    Its conditions have the words that ``document`` gives them (``conditions``).
+
     >>> names = [{"name": "The Teahouse", "surface": "茶馆"}]
     >>> words_asked({"route_decision": {"question": {"text": "茶馆哪一年出版？", "names": names}}})
     {'The Teahouse': '茶馆', '茶馆哪一年出版？ The Teahouse': '茶馆哪一年出版？'}
@@ -192,7 +194,11 @@ def words_asked(document: Data) -> dict[str, str]:
         return {}
     text = question["text"]
     words = {name["name"]: name["surface"] for name in question["names"]}
-    return {**words, " ".join([text, *(name for name in words if name not in text)]): text}
+    return {
+        **words,
+        **document.get("conditions", {}),
+        " ".join([text, *(name for name in words if name not in text)]): text,
+    }
 
 
 def needs_in_words(document: Data) -> list[Data]:
@@ -223,8 +229,10 @@ def titled_diff(before: Plan, after: Plan, asked: Mapping[str, str] = {}) -> Jso
     return {**before.diff(after), "titles": quoted(step_titles(after, before, asked=asked))}
 
 
-def query_text(tool_input: Data) -> str:
+def query_text(tool_input: Data, words: Mapping[str, str] = {}) -> str:
     """Return what a step asks: its query and its conditions; empty where it takes them from another step.
+
+    ``words`` has other words for them.
 
     >>> query_text({"query": "heist", "conditions": [{"field": "year", "op": "gt", "value": "2005"}]})
     'heist · year > 2005'
@@ -233,7 +241,7 @@ def query_text(tool_input: Data) -> str:
     conditions = tool_input.get("conditions")
     texts = [query if isinstance(query, str) else ""]
     texts += map(item_text, conditions if isinstance(conditions, list) else ())
-    return " · ".join(filter(None, texts))
+    return " · ".join(words.get(text, text) for text in texts if text)
 
 
 def item_text(value: Any) -> str:

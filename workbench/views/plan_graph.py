@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import Data, ExecutionRecord, Json
@@ -20,19 +20,21 @@ def plan_graph(view: PlanView) -> Picture:
     return Picture(draw("plan.graph", view.labels, body=body, legend=view.legend()), body.rows)
 
 
-def dag(plan: Plan, records: Iterable[ExecutionRecord] = (), title: str = "") -> Drawing:
+def dag(
+    plan: Plan, records: Iterable[ExecutionRecord] = (), words: Mapping[str, str] = {}
+) -> Drawing:
     """Draw the plan downwards: one box per step with its status and findings, the critical path heavy.
 
     Args:
         plan: the plan.
         records: of its steps.
-        title: the heading; by default the question.
+        words: the question's own words for what is searched (``words_asked``).
     """
     labels = labels_for(plan.problem_statement)
-    view = PlanView(plan, labels, step_titles(plan), list(records))
+    view = PlanView(plan, labels, step_titles(plan, asked=words), list(records))
     rows = list(_rows(view))
     under = f"{labels('version', n=plan.version)} · {labels('steps', n=len(rows))}"
-    return sheet(rows, _body(view), title or plan.problem_statement, under, view.legend())
+    return sheet(rows, _body(view), plan.problem_statement, under, view.legend())
 
 
 def _rows(view: PlanView) -> Iterator[Json]:

@@ -8,13 +8,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from workbench.plans import format_condition
 from workbench.records import proposals
 from workbench.state import Data
-from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
+from workbench.views.blocks import Block, Lines, Paragraph, Table, clipped, columns
 from workbench.views.labels import SIGNS, Labels, need_state, needs_sentence
 from workbench.views.markup import Picture, cut, draw, el
-from workbench.views.plan import document_titles, needs_in_words, query_text
+from workbench.views.plan import document_titles, needs_in_words, query_text, words_asked
 from workbench.views.render import page_html
 
 _MOST_LISTED = 6
@@ -61,8 +60,7 @@ def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
         return
     question = (review_question(request, labels), "strong")
     clock = (labels("clock"), "dim")
-    reasons = _reasons(document, labels)
-    yield Lines([question, clock, *_draft(request, labels), *reasons], mark="paused")
+    yield Lines([question, clock, *_reasons(document, labels)], mark="paused")
 
 
 def review_question(request: Data, labels: Labels, edits: Data = MappingProxyType({})) -> str:
@@ -110,9 +108,7 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
     facts = {
         "read_as": labels(f"intent_{intent}") if intent else None,
         "names_in_it": name_list(names, labels),
-        "filters_in_it": comma.join(
-            format_condition(c) for c in route.get("filters") or [] if isinstance(c, Mapping)
-        ),
+        "filters_in_it": query_text({"conditions": route.get("filters")}, words_asked(document)),
         "not_applied": comma.join(question.get("not_applied", ())),
         "planned_by": labels.get(f"planner_{planner}", planner or ""),
     }
@@ -141,6 +137,13 @@ def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragra
 def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
     if words := proposal.get("total_estimated_words"):
         yield (labels("writes_words", n=f"{words:,}"), "dim")
+    found = {
+        f"{section['section_id']} {section['title']}": len(section["evidence_ids"])
+        for section in proposal["sections"]
+    }
+    bare = labels("section_bare")
+    texts = {name: labels("section_pieces", n=n) if n else bare for name, n in found.items()}
+    yield from _facts(texts, labels)
 
 
 def _custom(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
@@ -156,25 +159,6 @@ _BY_KIND = {
     "reflect": _reflect,
     "outline": _outline,
 }
-
-
-def _draft(request: Data, labels: Labels) -> Iterator[Paragraph]:
-    """Yield the outline of a report as a tree, where that is proposed."""
-    proposal = proposals.proposal(request)
-    if proposals.kind(request) != "outline":
-        return
-    yield (proposal["title"], "strong")
-    for section in proposal["sections"]:
-        pieces = len(section["evidence_ids"])
-        inset = INSET * section["section_id"].count(".")
-        evidence = labels("section_pieces", n=pieces) if pieces else labels("section_bare")
-        yield [
-            (f"{inset}{section['section_id']} ", "dim"),
-            section["title"],
-            (f" · {evidence}", "dim"),
-        ]
-        if section["summary"] and section["summary"] != section["title"]:
-            yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
 
 
 def _facts(facts: Mapping[str, Any], labels: Labels) -> Iterator[Paragraph]:

@@ -71,14 +71,11 @@ class Marks:
         return Markup(_MARK.sub(lambda mark: self(int(mark[1]), mark[2]), line))
 
 
-def answer(
-    document: Data,
-    labels: Labels,
-    draft: str = "",
-    pieces: Sequence[Piece] = (),
-    called: Mapping[str, str] = {},
-) -> Picture:
-    """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons; see ``evidence``."""
+def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
+    """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons.
+
+    On a bench the document has the ``pieces`` that were found, and what names are ``called``; see ``evidence``.
+    """
     marks = Marks(document["citations"], labels)
     needs = needs_in_words(document)
     blocks = [
@@ -94,8 +91,6 @@ def answer(
             support=support_text(document["support"], labels),
             needs=needs_text(needs, labels),
             verdicts=[(need_verdict(need, labels), need) for need in needs],
-            pieces=pieces,
-            called=called,
         )
     )
 

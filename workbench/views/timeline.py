@@ -59,15 +59,17 @@ def when(
     records: Sequence[ExecutionRecord],
     decisions: Sequence[Decision] = (),
     language: str = "en",
+    words: Mapping[str, str] = {},
 ) -> Drawing:
     """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
     labels = Labels(language)
     segments = bars([*log], records, decisions)
-    titles = {record["step_id"]: query_text(record["raw_input"]) for record in records}
+    titles = {record["step_id"]: query_text(record["raw_input"], words) for record in records}
     body, slowest, legend = _drawn(segments, titles, labels, True)
     under = f"{slowest} · {labels('timeline_axis')}".strip(" ·")
-    heat = labels("of_the_time")
-    return sheet(map(asdict, segments), body, labels("timeline"), under, legend, heat)
+    return sheet(
+        map(asdict, segments), body, labels("timeline"), under, legend, labels("of_the_time")
+    )
 
 
 def _drawn(

@@ -63,7 +63,6 @@ class AskForm(Panel):
             options=models,
             placeholder=labels("ask_effort_as_set"),
             tooltip=labels("ask_model_told"),
-            ensure_option=False,
         )
         roles = [(labels(f"role_{role}"), role) for role in ("all", *ROLES)]
         self.role = ipywidgets.Dropdown(description=labels("ask_role"), options=roles)

@@ -22,7 +22,7 @@ class ByHand(Panel):
         super().__init__(labels)
         self._shown = ("", "")
         self._results = Json()
-        self.place = ipywidgets.Dropdown(options=[], description=labels("by_hand"))
+        self.place = ipywidgets.Dropdown(description=labels("by_hand"))
         self.result = ipywidgets.Textarea(rows=6).add_class("wb-json")
         self.button = press_button(labels("past_fork"), self.submit)
         self.region = ipywidgets.VBox([self.place, self.result, self.button]).add_class("wb-part")

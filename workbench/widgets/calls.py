@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import ipywidgets
 import traitlets
 
-from workbench.records.prompts import LANGUAGES, NAMES, Prompt, slots
+from workbench.records.prompts import NAMES, Prompt, slots
 from workbench.runs.calls import Call
 from workbench.runs.run import Run
 from workbench.runs.stored import prompts_of
@@ -95,7 +95,7 @@ class Calls(Panel):
         call = self._calls[key]
         role = call["role"]
         name = call["prompt"].split(" ")[0]
-        editable = role in NAMES and name in {f"{role}.{language}" for language in LANGUAGES}
+        editable = role in NAMES and name.startswith(f"{role}.")
         # Before the call is set: the widget reports a change.
         self._model.options = model_names(
             self._settings, (call["model"] for call in self._calls.values())

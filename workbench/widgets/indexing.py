@@ -25,16 +25,12 @@ def watched(name: str, lang: str, report: Tell | None = None) -> Iterator[Tell |
 
     A notebook keeps a line when it was stopped (Kernel > Interrupt).
     """
-    if report:
+    in_cell = "ipykernel" in sys.modules and in_kernel()
+    if report or not (in_cell or sys.stderr.isatty()):
         yield report
-    elif "ipykernel" in sys.modules and in_kernel():
-        with Bar(name, Labels(lang), _cell()) as shown:
-            yield shown.tell
-    elif sys.stderr.isatty():
-        with Bar(name, Labels(lang), _terminal) as shown:
-            yield shown.tell
     else:
-        yield None
+        with Bar(name, Labels(lang), _cell() if in_cell else _terminal) as shown:
+            yield shown.tell
 
 
 class Bar:

@@ -16,7 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.state import Data
 from workbench.views.drawing import STYLE
 from workbench.views.labels import LANGUAGES, Labels, labels_for
-from workbench.views.markup import NOTHING, Picture
+from workbench.views.markup import NOTHING, Picture, draw
 from workbench.widgets.display import in_kernel
 
 _FOLDER = Path(__file__).parent
@@ -149,16 +149,22 @@ class CellRoot(Root):
         """Return the static form."""
         raise NotImplementedError
 
+    def _static_form(self) -> dict[str, str]:
+        """Return the static form, with the text for a widget whose kernel has ended."""
+        bundle = self._repr_mimebundle_()
+        bundle["text/html"] += str(draw("parts.ended", text=self.sheet.dead))
+        return bundle
+
     def update_static_form(self) -> None:
         """Update the static form, if it is displayed and has changed."""
         if self._handle:
-            bundle = self._repr_mimebundle_()
+            bundle = self._static_form()
             if bundle != self._displayed:
                 self._displayed = bundle
                 self._handle.update(bundle, raw=True)
 
     def _ipython_display_(self) -> None:
-        self._displayed = self._repr_mimebundle_()
+        self._displayed = self._static_form()
         self._handle = IPython.display.display(self._displayed, raw=True, display_id=True)
         if in_kernel():  # without a text, for without a front-end there is nothing to show
             view = {"model_id": self.model_id, "version_major": 2, "version_minor": 0}

@@ -244,6 +244,7 @@ export default {
     root.addEventListener("click", (event) => {
       if (!pulled && (!getSelection()?.toString() || event.target.closest("[data-do]"))) press(event.target);
     });
+    root.addEventListener("toggle", (event) => event.target.open && event.target.matches(".wb-rest") && root.querySelector(".wb-unused")?.scrollIntoView({ block: "center" }), true);
     root.addEventListener("toggle", (event) => event.target.open && event.target.querySelector(":scope > * > [data-field]")?.focus(), true);
     root.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && event.target.matches("[data-filter]")) return root.querySelector(".wb-hit")?.focus();

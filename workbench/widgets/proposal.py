@@ -8,7 +8,7 @@ import ipywidgets
 
 from workbench.records import proposals
 from workbench.state import Data, Json
-from workbench.views.labels import Labels, field_label, need_state
+from workbench.views.labels import Labels, need_state
 from workbench.views.markup import cut, draw, el, step_name
 from workbench.views.plan import document_titles, needs_in_words
 from workbench.views.review import need_verdict
@@ -89,7 +89,8 @@ class Form:
         return {}
 
     def _title(self, name: str) -> str:
-        return self._labels.get(f"field_{name}", field_label(name, self._labels))
+        get = self._labels.get
+        return get(f"field_{name}", get(f"edited_{name}", name))
 
 
 class ClarifyForm(Form):

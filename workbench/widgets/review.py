@@ -188,7 +188,6 @@ class Review(traitlets.HasTraits):
         next_step = self._labels("problems_to_mend", n=faults) if faults else self._next(edits)
         self.band.show(band(self._document, self._labels, next_step, edits, self._problems))
         self.primary.description = primary(self._request, edits, self._labels)
-        self.primary.tooltip = next_step
         allowed = proposals.allowed(self._request)
         # to stop is offered where the run would go on, and to search where it would answer
         answers = next_step == self._labels("next_answer")

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from workbench.errors import InvalidAnswer
 from workbench.extensions import paths, provided, required
 from workbench.language import words
-from workbench.plans import Plan
+from workbench.plans import Plan, format_condition
 from workbench.records import proposals
 from workbench.runs.run import Run
 from workbench.runs.stored import found_pieces
@@ -55,7 +55,7 @@ class Working:
         self._run: Run | None = None
         self._document: Data = {}
         self._pieces: tuple[Any, list[Any]] = (None, [])
-        self._called = dict[str, str]()
+        self._words = dict[str, dict[str, str]]()
         self.calls = Calls(labels, wb.settings)
         self.node = Pick()
         self.verdict = Verdict(labels)
@@ -148,6 +148,7 @@ class Working:
                 display_if(part, part is self.ask.region)
             return
         self._read_pieces(run)
+        self._document = document = {**document, "pieces": self._pieces[1], **self._words}
         # a report, whose plan has run
         writes = proposals.kind(document["review"] or {}) in paths("forms")
         self.editor.show(
@@ -225,7 +226,7 @@ class Working:
             if status != "done" or run.report.text:
                 draw_report: Callable[..., Markup] = required("views", view, "reports")
                 return draw_report(run.report, shown, self._labels)
-        return answer(document, self._labels, now.written, self._read_pieces(run), self._called)
+        return answer(document, self._labels, now.written)
 
     def _edited(self) -> None:
         """Update the panel that acts on the edited plan."""
@@ -235,18 +236,19 @@ class Working:
         edits = editor.edits
         if status == "paused" and document["review"]:
             plan = editor.plan if edits else None
-            self.review.show(
-                {**document, "pieces": self._pieces[1], "called": self._called},
-                plan=plan,
-                problems=editor.problems,
-            )
+            self.review.show(document, plan=plan, problems=editor.problems)
         forks = status == "done" and edits > 0
         if forks:
-            faults = len(editor.problems)
             labels = self._labels
             message = forecast_text(editor.foreseen, labels) if editor.foreseen else ""
             self.fork_bar.show(
-                draw("run.fork_bar", labels, edits=edits, problems=faults, message=message)
+                draw(
+                    "run.fork_bar",
+                    labels,
+                    edits=edits,
+                    problems=len(editor.problems),
+                    message=message,
+                )
             )
         bars = (
             (self.review.dock, status == "paused"),
@@ -282,11 +284,18 @@ class Working:
                 self._labels,
                 chosen=self._piece,
                 sentence=self._sentence,
-                question=" ".join([self._document["query"], *names, *titles.values()]),
+                question=" ".join(
+                    [
+                        self._document["query"],
+                        *names,
+                        *titles.values(),
+                        *self._words["conditions"],
+                    ]
+                ),
                 marks=marks,
                 relevant=self._relevant(run),
                 titles=titles,
-                called=self._called,
+                called=self._words["called"],
                 needs=needs_in_words(self._document),
                 max_characters=self._wb.settings.merge_max_characters,
             )
@@ -302,20 +311,32 @@ class Working:
         key = (run.run_id, self._document["status"], len(self._document["records"]))
         if key != self._pieces[0]:
             self._pieces = (key, found_pieces(run))
-            self._called = self._names(run)
+            self._words = self._read_words(run)
         return self._pieces[1]
 
-    def _names(self, run: Run) -> dict[str, str]:
-        """Return what the bench calls the fields, and in Chinese the documents, by name."""
+    def _read_words(self, run: Run) -> dict[str, dict[str, str]]:
+        """Return what the bench calls fields, in Chinese documents too, by name; and its words for ``conditions``."""
         knowledge = self._wb.knowledge
         language = self._labels.language
         bases = [*map(knowledge.get, {run.state.get("kb_prefix")} & {*knowledge.names()})]
         fields = words.fields_by_name(bases)
         called = {name: words.shown(fields[name], language) for name in fields}
-        titles = {piece["title"] for piece in self._pieces[1] if language == "zh"}
-        for entity in filter(None, (base.entity(name) for base in bases for name in titles)):
+        conditions = (self._document["route_decision"] or {}).get("filters") or []
+        names = {piece["title"] for piece in self._pieces[1]}
+        names |= {str(condition["value"]) for condition in conditions}
+        entities = (base.entity(name) for base in bases for name in names if language == "zh")
+        for entity in filter(None, entities):
             called[entity["name"]] = display_name(entity, language, run.query)
-        return called
+        conditions_in_words = {
+            format_condition(c): words.in_words(
+                c | {"value": called.get(str(c["value"]), c["value"])},
+                fields[c["field"]],
+                language,
+            )
+            for c in conditions
+            if c["field"] in fields
+        }
+        return {"called": called, "conditions": conditions_in_words}
 
     def _forecast(self, plan: Plan, woken: Collection[str] | None = None) -> Any:
         if woken is None:

@@ -162,6 +162,10 @@ export default {
         event.preventDefault();
         model.send({ kind, key: "" });
       }, true);
+      // What lies over the bench goes when something else is pressed.
+      root.addEventListener("pointerdown", (event) => {
+        for (const over of root.querySelectorAll(".wb-over[open]")) if (!over.contains(event.target)) over.open = false;
+      });
       const help = (event) => {
         if (!root.isConnected) return document.removeEventListener("keydown", help);
         const box = root.getBoundingClientRect();

@@ -503,7 +503,7 @@ def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
     page = shown._repr_html_()
     assert "<img" not in page and "<b>" not in page and "\u202e" not in page
     assert page.count("&lt;img src=x") >= 4 and "border-color:#abcdef" in page and "marker-end" in page
-    assert "edge 'l-zz' has toNode 'zz'" in str(shown) and "3 nodes" in str(shown)
+    assert "edge 'l-zz' has toNode 'zz'" in str(shown) and "Nodes: 3" in str(shown)
 
 
 def found(desk, path, operation, *nodes):

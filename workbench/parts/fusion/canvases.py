@@ -31,7 +31,7 @@ from workbench.parts.fusion.canvas import (
 from workbench.parts.fusion.canvas_work import Desk, Entry, known_operation, work, worth
 from workbench.records.writing import write_file
 from workbench.state import Data, Json
-from workbench.views.blocks import Block, Lines, clipped, columns
+from workbench.views.blocks import Block, clipped, columns
 from workbench.views.drawing import Patch, free_patch, width, zoomable
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import cut, draw, el
@@ -71,7 +71,7 @@ class CanvasFile(Canvas, Shown):
 
     def blocks(self) -> list[Block]:
         """Return nodes, edges and problems as tables."""
-        return list(canvas_blocks(self, self.path.name, labels_for(self.message)))
+        return list(canvas_blocks(self, labels_for(self.message)))
 
     def to_dict(self) -> Json:
         """Return the canvas as JSON: nodes with the groups around them, edges, problems."""
@@ -146,9 +146,10 @@ class Worked(Shown):
 
     def to_dict(self) -> Json:
         """Return the results as JSON."""
-        head = {"canvas_path": str(self.canvas.path), "operation": self.operation, "kb": self.kb}
         return {
-            **head,
+            "canvas_path": str(self.canvas.path),
+            "operation": self.operation,
+            "kb": self.kb,
             "target_nodes": [entry["node"] for entry in self.entries],
             "results": list(self.entries),
         }
@@ -158,9 +159,8 @@ class Worked(Shown):
         return list(work_blocks(self.operation, self.entries, labels_for(self.message)))
 
     def _repr_html_(self) -> str:
-        # Results up to which a picture shows them as nodes; a table has them all.
-        most_added = 10
-        canvas = self.copy() if len(self.entries) < most_added else self.canvas
+        # Of many results the picture has none; the table has them all.
+        canvas = self.copy() if len(self.entries) < 10 else self.canvas
         return beside(canvas, self.blocks(), labels_for(self.message), -1)
 
     def copy(self) -> Canvas:
@@ -321,7 +321,9 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     high = low - top
     picture = draw(
         "canvas.picture",
-        name=_counted(canvas, labels),
+        name=labels(
+            "canvas_told", n=len(canvas.nodes), m=len(canvas.edges), g=len(canvas.groups)
+        ),
         scale=min(_SCALE, widest / max(wide, high)),
         frame=(left, top, wide, high),
         nodes=nodes,
@@ -339,10 +341,6 @@ def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels, order: int =
     """Return the picture with tables next to it, or below it where there is no room; ``order`` -1 puts them first."""
     tables = page_html(blocks, labels)
     return draw("canvas.beside", picture=drawn(canvas, labels), tables=tables, order=order)
-
-
-def _counted(canvas: Canvas, labels: Labels) -> str:
-    return labels("canvas_told", n=len(canvas.nodes), m=len(canvas.edges), g=len(canvas.groups))
 
 
 def _words(
@@ -394,10 +392,9 @@ def _lines(way: Sequence[Point], thick: float) -> list[Patch]:
     ]
 
 
-def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
+def canvas_blocks(canvas: Canvas, labels: Labels) -> Iterator[Block]:
     """Yield what is on a canvas, as tables."""
     most_rows = 200
-    yield Lines((((name, "strong"), (f"  {_counted(canvas, labels)}", "dim")),))
     rows = [
         (
             node["id"],

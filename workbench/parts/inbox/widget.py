@@ -275,6 +275,8 @@ def details(run: WaitingRun, labels: Labels) -> str:
         return name_list(steps, labels)
     if kind == "outline":
         return labels("comma").join(section["title"] for section in proposal["sections"])
+    if kind == "clarify":
+        return str(proposal["questions"][0]["question"])
     return needs_text(run.needs, labels) if kind else proposals.description(run.request)
 
 

@@ -320,7 +320,7 @@ class Forgotten(Shown):
             (labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count
         ]
         rows = rows or [(labels("forgot_nothing"), "")]
-        blocks = [clipped(title, columns(labels, "kb_what", "kb_count:number"), rows)]
+        blocks = [clipped(title, columns(labels, "kb_what", ":number"), rows)]
         if self.runs:
             reasons = {True: labels("forgot_had_it"), False: labels("forgot_said_it")}
             runs = [(run_id, reasons[run_id in self.dependents]) for run_id in self.runs]

@@ -196,11 +196,6 @@ def needs_sentence(needs: Sequence[Data], labels: Labels) -> str:
     return " · ".join([*parts, *counted("struck", "unjudged")])
 
 
-def field_label(name: str, labels: Labels) -> str:
-    """Return the label of a field of an answer."""
-    return labels.get(f"edited_{name}", name)
-
-
 def as_of_text(document: Data, labels: Labels) -> str:
     """Return the dates of a run: as of which facts were true, and were known."""
     pairs = zip(("as_of_told", "known_told"), document["as_of"], strict=True)
@@ -250,7 +245,7 @@ def duration_text(figures: Data, labels: Labels) -> str:
     >>> duration_text({"total_s": 10.4}, Labels("en"))
     '10.40 s in all'
     """
-    return labels("took", span=_span(figures["total_s"]))
+    return labels("took", span=milliseconds(1000 * figures["total_s"]))
 
 
 def phase_name(phase: str, labels: Labels) -> str:
@@ -260,9 +255,5 @@ def phase_name(phase: str, labels: Labels) -> str:
 
 def savings_text(figures: Data, labels: Labels) -> str:
     """Return the number of calls of tools that the tape answered, and the time that they had taken."""
-    calls = figures["saved_calls"]
-    return labels("calls_saved", n=calls, span=_span(figures["saved_s"]))
-
-
-def _span(seconds: float) -> str:
-    return milliseconds(seconds * 1000)
+    span = milliseconds(1000 * figures["saved_s"])
+    return labels("calls_saved", n=figures["saved_calls"], span=span)
