@@ -189,11 +189,11 @@ class Side:
     @cached_property
     def steps(self) -> dict[str, list[ExecutionRecord]]:
         """Return the attempts of each step, in their order."""
-        steps: dict[str, list[ExecutionRecord]] = {}
+        steps = defaultdict[str, list[ExecutionRecord]](list)
         key = itemgetter("iteration", "step_id", "attempt")
         for record in sorted(self.run.records, key=key):
-            steps.setdefault(record["step_id"], []).append(record)
-        return steps
+            steps[record["step_id"]].append(record)
+        return dict(steps)
 
     def points_by_name(self, where: str) -> dict[str, Point]:
         """Return the points of one kind by name."""

@@ -28,7 +28,7 @@ from workbench.language.citing import (
 )
 from workbench.language.dates_and_numbers import read_numbers
 from workbench.language.quoting import parts as quotations
-from workbench.language.words import field_words, value_texts
+from workbench.language.words import field_words, fields_by_name, value_texts
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Evidence, RetrievalResult, Supported, unique
 from workbench.text import CJK
@@ -194,7 +194,7 @@ def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
     title = str(metadata.get("title") or "")
     heading = " / ".join(_writings(title, base)) if title else ""
     plain = [text for _, text in quotations(result["evidence"], title)]
-    fields = {field["name"]: field for field in (base.about()["fields"] if base else ())}
+    fields = fields_by_name([base] if base else [])
     lines = []
     for name, content in (metadata.get("fields") or {}).items():
         field = fields.get(name)

@@ -319,7 +319,7 @@ def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str
     When retrieval ``stops``, conditional steps end too: they were not needed, or held back.
     """
     plan = Plan.load(state["plan"])
-    woken = state.get("activated", [])
+    woken = state["activated"]
     ends = plan.ends(state["records"])
     reasons = dict[str, Reason]()
     for step in plan.steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
@@ -264,9 +264,9 @@ def distinct(
 
     The part ``chains`` gives what a search and a chain found their joint probability. A chain to a piece stays with it.
     """
-    duplicates: dict[Identity, list[RetrievalResult]] = {}
+    duplicates = defaultdict[Identity, list[RetrievalResult]](list)
     for result in chain.from_iterable(results_by_step.values()):
-        duplicates.setdefault(identity(result), []).append(result)
+        duplicates[identity(result)].append(result)
     joint = call_node("joint_scores", {}, results_by_step)
     best_pieces = winners(results_by_step).items()
     pieces = [

@@ -90,10 +90,8 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
     """Look up what the question asks for in the knowledge bases."""
     intent = decision["query_intent"]
     filters = decision["filters"]
-    names = [_linked_name(name, bases) for name in decision["extracted_entities"]["low_level"]]
-    linked = tuple(
-        linked_name for linked_name in names if linked_name.sources or linked_name.passages
-    )
+    names = [_linked_name(text, bases) for text in decision["extracted_entities"]["low_level"]]
+    linked = tuple(name for name in names if name.sources or name.passages)
     matching = None
     relevant = None
     if filters and intent in ("list", "recommend"):
@@ -104,8 +102,8 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
             matching |= {p["doc_id"]: p["title"] for p in base.passages(doc_ids=doc_ids)}
         relevant = len(matching)
     elif linked and intent in ("qa", "compare"):
-        relevant = len(frozenset().union(*(linked_name.passages for linked_name in linked)))
-    unknown = tuple(linked_name.name for linked_name in names if linked_name not in linked)
+        relevant = len(frozenset().union(*(name.passages for name in linked)))
+    unknown = tuple(name.name for name in names if name not in linked)
     passages = sum(base.about()["counts"]["passages"] for base in bases)
     return Supply(intent, linked, unknown, passages, relevant, matching)
 

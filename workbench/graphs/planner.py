@@ -68,13 +68,12 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
     before = Plan.load(state["plan"]) if state.get("replan") else None
     given_plan = None if before else state.get("given_plan")
-    plan = (
-        Plan.load(given_plan)
-        if given_plan
-        else await _make_plan(state, context, prefixes, before)
-    )
-    if state.get("report") and not given_plan:
-        plan = required("nodes", "plan", "reports")(plan, state, context, prefixes)
+    if given_plan:
+        plan = Plan.load(given_plan)
+    else:
+        plan = await _make_plan(state, context, prefixes, before)
+        if state.get("report"):
+            plan = required("nodes", "plan", "reports")(plan, state, context, prefixes)
     if before:
         plan = continued(plan, before, state["records"])
     require(plan, context.tools)

@@ -135,7 +135,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     one_step = not driven and state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     words = searched_text(query, decision) or query
     proposal = Proposal(
-        words, now.plan, seen, state["records"], context.tools, state.get("activated", [])
+        words, now.plan, seen, state["records"], context.tools, state["activated"]
     )
     reflection = None
     if driven or ("reflector" in context.models and not one_step and not first):

@@ -38,7 +38,7 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         ending = "stopped_by_reviewer"
     reasons = unended(now, ending) if ending else {}
     plan = Plan.load(now["plan"])
-    reasons |= plan.blocked_steps(now.get("records", []), now.get("activated", []))
+    reasons |= plan.blocked_steps(now["records"], now["activated"])
     skipped = skip(now, context, reasons)
     now["records"] = records = [*state["records"], *skipped]
     last = last_records(records)
@@ -67,7 +67,7 @@ async def fan_out(state: RetrievalState) -> list[Send] | str:
     plan = Plan.load(state["plan"])
     last = last_records(state["records"])
     tried = sorted(last)
-    waking = {*last, *state.get("activated", [])}
+    waking = {*last, *state["activated"]}
     total = sum(step.condition == "always" or step.step_id in waking for step in plan.steps)
     tasks = []
     asking = _validated("asking_for_missing", plan, plan, state["records"])
@@ -119,7 +119,7 @@ def _due(state: RetrievalState, context: Context, ending: bool = False) -> list[
     records = state["records"]
     if not ending:
         records = _validated("current_records", records, plan, records, context.settings)
-    return next_wave(plan, records, state.get("activated", []), context.tools)
+    return next_wave(plan, records, state["activated"], context.tools)
 
 
 def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> tuple[str, Json]:

@@ -56,16 +56,9 @@ class Strict(BaseModel, extra="forbid"):
     @model_validator(mode="before")
     @classmethod
     def _check_fields(cls, data: Any) -> Any:
-        unknown = (
-            [name for name in data if name not in cls.model_fields]
-            if isinstance(data, Mapping)
-            else []
-        )
-        field_names = ", ".join(cls.model_fields)
-        refuse(
-            ((str(name),), f"there is no such thing here. Known: {field_names}.")
-            for name in unknown
-        )
+        names = data if isinstance(data, Mapping) else ()
+        fault = f"there is no such thing here. Known: {', '.join(cls.model_fields)}."
+        refuse(((str(name),), fault) for name in names if name not in cls.model_fields)
         return data
 
 
@@ -181,9 +174,8 @@ def ask_about_plan(
     def edited(edits: BaseModel) -> None:
         new = getattr(edits, "plan", None)
         if new is not None:
-            problems = check(new, context.tools) or [
-                *base_problems(new, context, state["kb_prefix"])
-            ]
+            problems = check(new, context.tools)
+            problems = problems or [*base_problems(new, context, state["kb_prefix"])]
             problems += _rewritten_history(plan, new, records)
             _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
 
@@ -221,9 +213,8 @@ def _need_verdicts(old: Plan, new: Plan, state: RetrievalState) -> Json:
     """Return the verdicts of an edited plan: a criterion that was added is open, one that was removed is struck."""
     before = old.acceptance_criteria
     now = new.acceptance_criteria
-    verdicts = {need: "open" for need in now if need not in before} | {
-        n: "struck" for n in before if n not in now
-    }
+    verdicts = {need: "open" for need in now if need not in before}
+    verdicts |= {need: "struck" for need in before if need not in now}
     return {"needs": {**state.get("needs", {}), **verdicts}} if verdicts else {}
 
 
@@ -247,11 +238,9 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         problems = problems or [*base_problems(Plan(steps=steps), context, state["kb_prefix"])]
         _refuse_steps(("next_steps",), [step.step_id for step in steps], problems)
         steps_by_id = plan.by_id()
+        known_ids = ", ".join(steps_by_id)
         refuse(
-            (
-                (*ARGS, "activate", place),
-                f"{name!r} is not in the plan. Known: {', '.join(steps_by_id)}.",
-            )
+            ((*ARGS, "activate", place), f"{name!r} is not in the plan. Known: {known_ids}.")
             for place, name in enumerate(getattr(edits, "activate", None) or [])
             if name not in steps_by_id
         )
@@ -313,7 +302,7 @@ def follow(
             state, runtime, {"stop_reason": proposal["stop_reason"] or "no_further_action"}
         )
     change: Json = {
-        "activated": [*state.get("activated", []), *proposal["activate"]],
+        "activated": [*state["activated"], *proposal["activate"]],
         "iteration": state["iteration"] + 1,
     }
     if proposal["next_steps"]:
@@ -426,7 +415,7 @@ def ask_person(
 def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -> list[str]:
     """Return the steps that the proposal will run: not those that are done, not yet activated, or on the tape."""
     plan = Plan.load(state["plan"])
-    activated = [*state.get("activated", []), *proposal.get("activate", [])]
+    activated = [*state["activated"], *proposal.get("activate", [])]
     plan = plan.adding(*map(PlanStep.model_validate, proposal.get("next_steps", [])))
     if plan.problems():
         return []
@@ -457,14 +446,8 @@ def _answer_model(
             action = self.decisions[0].edited_action
             if action is not None:
                 if action.name != point:
-                    refuse(
-                        [
-                            (
-                                (*ARGS[:-1], "name"),
-                                f"{action.name!r} is not what is asked; it is {point!r}",
-                            )
-                        ]
-                    )
+                    fault = f"{action.name!r} is not what is asked; it is {point!r}"
+                    refuse([((*ARGS[:-1], "name"), fault)])
                 check_edits(action.args)
             return self
 
@@ -501,13 +484,9 @@ def _rewritten_history(old: Plan, new: Plan, records: Records) -> list[Json]:
     before = old.by_id()
     after = new.by_id()
     ran = dict.fromkeys(record["step_id"] for record in records)
+    fix = "Leave it unchanged, and add a step with another id."
     return [
-        problem(
-            step_id,
-            "step_id",
-            f"{step_id} has already run.",
-            "Leave it unchanged, and add a step with another id.",
-        )
+        problem(step_id, "step_id", f"{step_id} has already run.", fix)
         for step_id in ran
         if step_id in before and after.get(step_id) != before[step_id]
     ]

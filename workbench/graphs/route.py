@@ -437,12 +437,9 @@ def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
     from langgraph.graph import END, START, StateGraph
 
     graph = StateGraph(RouterState, context_schema=Context)
-    graph.add_node(logged("route", intent_detect))
-    graph.add_node(logged("route", apply_override_policy))
-    graph.add_node(logged("route", worker_select))
+    nodes = (intent_detect, apply_override_policy, worker_select)
+    graph.add_sequence([logged("route", node) for node in nodes])
     graph.add_edge(START, "intent_detect")
-    graph.add_edge("intent_detect", "apply_override_policy")
-    graph.add_edge("apply_override_policy", "worker_select")
     graph.add_edge("worker_select", END)
     return graph.compile()
 

@@ -11,7 +11,7 @@ import json
 import math
 import sqlite3
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property, lru_cache, partial, wraps
@@ -581,7 +581,7 @@ class View:
     @cached_property
     def tables(self) -> dict[str, list[str]]:
         """Return the names of files with several documents ("members" of members.csv), and of folders, with files."""
-        tables: dict[str, list[str]] = {}
+        tables = defaultdict[str, list[str]](list)
         rows = self._index.rows(
             "SELECT source, count(*) FROM documents WHERE source > '' GROUP BY source"
         )
@@ -590,7 +590,7 @@ class View:
             path = Path(source)
             names = {*[path.stem] * (count > 1), *[path.parent.name] * (len(folders) > 1)}
             for name in sorted(names):
-                tables.setdefault(name, []).append(source)
+                tables[name].append(source)
         # a base may have thousands of files: the first 50 have a name as a table
         return dict(list(tables.items())[:50])
 

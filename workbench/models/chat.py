@@ -93,9 +93,6 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
         with _option_errors(setting, name):
             return init_chat_model(own_name, model_provider=provider, **options)
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
-    client = async_client(
-        settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S"
-    )
     kind = _model_class()
     effort = options.pop("effort", None)
     own = [option for option in options if option in kind.model_fields]
@@ -110,7 +107,7 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
         "max_completion_tokens": settings.chat_max_tokens or None,
         "max_retries": 0,  # `patiently` does it, and reports it
         "stream_chunk_timeout": None,  # chat_timeout_s is the time between two parts already
-        "http_async_client": client,
+        "http_async_client": async_client(settings),
         "reasoning_effort": effort,
         "extra_body": options or None,
     }

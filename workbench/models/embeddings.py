@@ -335,7 +335,7 @@ def _server_vectors(name: str, settings: Settings) -> LangChainVectors:
                 f"WORKBENCH_EMBEDDING_MODEL is {name!r}, and OpenAI's server wants a key. "
                 "Set WORKBENCH_EMBEDDING_API_KEY, or WORKBENCH_EMBEDDING_BASE_URL to a server of your own."
             )
-        client = sync_client(limit, limit, "WORKBENCH_CHAT_TIMEOUT_S")
+        client = sync_client(limit)
         model = OpenAIEmbeddings(
             model=name.removeprefix("openai:"),
             base_url=settings.embedding_base_url or None,

@@ -438,17 +438,15 @@ def _refuse_error(body: bytes) -> None:
         )
 
 
-def async_client(timeout_s: float, most_s: float, setting: str) -> Any:
+def async_client(settings: Settings) -> Any:
     """Return an asynchronous client for the openai library, of the user: a shared one would outlive its event loop.
 
-    Args:
-        timeout_s: until a connection stands, and between two parts of an answer.
-        most_s: for a whole answer.
-        setting: the environment variable that changes ``most_s``.
+    ``chat_timeout_s`` is for a connection, and between two parts of an answer; ``chat_answer_s`` for all of it.
     """
     from openai import DefaultAsyncHttpxClient
 
-    return DefaultAsyncHttpxClient(timeout=timeout_s, event_hooks=bounded(most_s, setting))
+    hooks = bounded(settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
+    return DefaultAsyncHttpxClient(timeout=settings.chat_timeout_s, event_hooks=hooks)
 
 
 def bounded(most_s: float, setting: str) -> dict[str, list[Any]]:
@@ -467,12 +465,12 @@ def bounded(most_s: float, setting: str) -> dict[str, list[Any]]:
     return {"response": [bound]}
 
 
-def sync_client(timeout_s: float, most_s: float, setting: str) -> Any:
-    """``async_client`` for threads that may block."""
+def sync_client(timeout_s: float) -> Any:
+    """``async_client`` for threads that may block; a whole answer has as long as one part of it."""
     from openai import DefaultHttpxClient
 
     def bound(response: Any) -> None:
-        meter = Meter(most_s, setting)
+        meter = Meter(timeout_s, "WORKBENCH_CHAT_TIMEOUT_S")
         parts = response.iter_bytes
         response.iter_bytes = lambda chunk_size=None: map(meter, parts(chunk_size))
         if _may_be_error(response):

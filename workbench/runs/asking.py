@@ -23,7 +23,16 @@ from workbench.models.wire import hidden
 from workbench.plans import Plan, unkeepable
 from workbench.runs.calls import own_prompts
 from workbench.settings import Settings, all_settings, merge_settings, models_by_role
-from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json, pick, unique, without_empty
+from workbench.state import (
+    REPORT_POINTS,
+    REVIEW_POINTS,
+    Data,
+    Json,
+    pick,
+    unique,
+    without_empty,
+    without_none,
+)
 from workbench.text import clean, iso
 from workbench.tools.registry import require
 
@@ -87,7 +96,7 @@ def _several(option: str, value: Any, what: str) -> list[str]:
 
 
 def _bases(kb: Any, info: ValidationInfo) -> list[str]:
-    names = [] if kb is None else _several("kb", kb, "the name of a knowledge base")
+    names = _several("kb", kb, "the name of a knowledge base")
     bases = _from_context(info, "bases")
     for name in names:
         if name not in ("", "general") and name not in bases:
@@ -149,15 +158,11 @@ def read_plan(value: Any) -> Plan:
         return value if isinstance(value, Plan) else Plan.load(value)
 
 
-def _plan(value: Any, info: ValidationInfo) -> Json | None:
-    if value is None:
-        return None
+def _plan(value: Any, info: ValidationInfo) -> Json:
     return require(read_plan(value), _from_context(info, "tools")).dump()
 
 
-def _report(value: Any, info: ValidationInfo) -> Json | None:
-    if value is None:
-        return None
+def _report(value: Any, info: ValidationInfo) -> Json:
     asked_for = required("nodes", "options", "reports")
     settings = _from_context(info, "settings").with_changes(info.data.get("settings", {}))
     return dict(asked_for(settings, value))
@@ -186,7 +191,7 @@ def checked_thresholds(value: Any) -> dict[str, float]:
     Raises:
         RunError: it is not one, or has no such value.
     """
-    if value is None or value == {}:
+    if value == {}:
         return {}
     from workbench.graphs.review import Thresholds
 
@@ -194,14 +199,13 @@ def checked_thresholds(value: Any) -> dict[str, float]:
         return Thresholds.model_validate(value).model_dump(exclude_none=True)
 
 
-def checked_settings(settings: Data | None) -> Json:
+def checked_settings(settings: Data) -> Json:
     """Return the edits of settings, as JSON.
 
     Raises:
         SettingsError: unknown, or a value that is not allowed.
         RunError: a secret, which is never written down with a run.
     """
-    settings = settings or {}
     fields = all_settings().model_fields
     secret = [
         name
@@ -219,9 +223,7 @@ def checked_settings(settings: Data | None) -> Json:
     return pick(loaded, *settings)
 
 
-def _decisions(value: Any) -> list[Any] | None:
-    if value is None:
-        return None
+def _decisions(value: Any) -> list[Any]:
     if not isinstance(value, Iterable) or isinstance(value, str | Mapping):
         raise RunError(
             f"decisions is {shown(value)}. Give a list of decisions, as `run.decisions` has them."
@@ -244,7 +246,7 @@ IsoDate = Annotated[
     str, BeforeValidator(lambda value, info: iso_date(str(info.field_name), value))
 ]
 ThresholdEdits = Annotated[dict[str, float], BeforeValidator(checked_thresholds)]
-SettingsEdits = Annotated[Json, BeforeValidator(checked_settings)]
+SettingsEdits = Annotated[Json, AfterValidator(checked_settings)]
 _PROMPTS = BeforeValidator(lambda value, info: own_prompts(value, _from_context(info, "prompts")))
 
 
@@ -280,9 +282,7 @@ class RunOptions(BaseModel):
     """Answers at the review points in place of a person."""
     decisions: Annotated[list[Any] | None, BeforeValidator(_decisions)] = None
     """Recorded answers, given in their order; after the last one the run waits for a person."""
-    models: Annotated[
-        dict[str, str], BeforeValidator(lambda models: models_by_role(models or {}))
-    ] = {}
+    models: Annotated[dict[str, str], BeforeValidator(models_by_role)] = {}
     """A chat model for each role that is to have another than the settings say, by its name or as a LangChain object;
     ``"rules"`` keeps its deterministic default, and ``"all"`` means every role."""
     prompts: Annotated[Json, _PROMPTS] = {}
@@ -302,7 +302,7 @@ class RunOptions(BaseModel):
 
     @classmethod
     def read(cls, workspace: Any, options: Data) -> RunOptions:
-        """Return the options as this workspace reads them.
+        """Return the options as this workspace reads them; one that is None has its default.
 
         Raises:
             UnknownKnowledge: lists the known ones.
@@ -311,7 +311,7 @@ class RunOptions(BaseModel):
         context = {"settings": workspace.settings, "bases": workspace.knowledge.names()}
         with refusing(options=cls.model_fields):
             return cls.model_validate(
-                dict(options),
+                without_none(options),
                 context={**context, "tools": workspace.tools, "prompts": workspace.prompts},
             )
 

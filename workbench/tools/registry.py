@@ -25,6 +25,7 @@ from workbench.errors import (
     shown,
 )
 from workbench.extensions import paths
+from workbench.language.words import fields_by_name
 from workbench.plans import Plan, PlanStep, problem
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, Tool
 from workbench.state import Data, Json, as_list, drop
@@ -352,9 +353,7 @@ def _reference_problems(
 
 def condition_faults(tool_input: Data, bases: Bases) -> list[str]:
     """Return what is wrong with conditions and order: fields that no base has, and values that do not fit theirs."""
-    base_fields = dict.fromkeys(
-        field["name"] for base in bases for field in base.about()["fields"]
-    )
+    base_fields = fields_by_name(bases)
     conditions = tool_input.get("conditions") or []
     sort = tool_input.get("sort")
     field_names = [each.get("field") for each in [*conditions, sort] if isinstance(each, dict)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -305,9 +306,9 @@ def _has(word: str, terms_held: Mapping[str, Collection[str]]) -> bool:
 @lru_cache(maxsize=4096)
 def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
     """Return the terms that a text holds, by their first three letters, and whether it is written in Chinese."""
-    by_prefix: dict[str, set[str]] = {}
+    by_prefix = defaultdict[str, set[str]](set)
     for term in terms(text):
-        by_prefix.setdefault(term[:3], set()).add(term)
+        by_prefix[term[:3]].add(term)
     return {key: frozenset(group) for key, group in by_prefix.items()}, len(
         CJK.findall(text)
     ) * 8 > len(text)
@@ -378,12 +379,12 @@ def cosine_signals(hits: Hits) -> dict[str, dict[str, float]]:
 def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, list[Relation]]]:
     """Return the entities one relation away from those in the question, best connected to them first, ties by id."""
     seeds = [n.entity_id for n in question.named]
-    met: dict[str, list[Relation]] = {}
+    met = defaultdict[str, list[Relation]](list)
     for seed in seeds:
         for relation in knowledge.around("relations", [seed]):
             neighbour = relation["target"] if relation["source"] == seed else relation["source"]
             if neighbour not in seeds:
-                met.setdefault(neighbour, []).append(relation)
+                met[neighbour].append(relation)
     entities = [
         (knowledge.entity(i), met[i]) for i in sorted(met, key=lambda i: (-len(met[i]), i))
     ]
@@ -414,10 +415,10 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
 
 def _agreed(votes: Iterable[tuple[float, list[str]]]) -> list[str]:
     """Return ids by the sum of the weights of those who name them, ties by id."""
-    total: dict[str, float] = {}
+    total = defaultdict[str, float](float)
     for weight, ids in votes:
         for i in ids:
-            total[i] = total.get(i, 0.0) + weight
+            total[i] += weight
     return sorted(total, key=lambda i: (-round(total[i], 9), i))
 
 
@@ -440,10 +441,10 @@ def rrf(rankings: Mapping[str, Ranking]) -> Hits:
 
 def summed(rankings: Mapping[str, Ranking], worth: Callable[[Ranking], Sequence[float]]) -> Hits:
     """Return the sum of what each ranking gives an id, best first, ties by id."""
-    total: dict[str, float] = {}
+    total = defaultdict[str, float](float)
     for ranking in rankings.values():
         for (i, _), value in zip(ranking, worth(ranking), strict=True):
-            total[i] = total.get(i, 0.0) + value
+            total[i] += value
     return sorted(
         ((i, round(s, 9)) for i, s in total.items()), key=lambda pair: (-pair[1], pair[0])
     )

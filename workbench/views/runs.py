@@ -46,11 +46,8 @@ def runs_table(
     for row in rows:
         name = fork_name(costs[row["run_id"]]["changes"], labels)
         begun = row["created_at"].replace("T", " ")
-        cells = {
-            "name": name,
-            "when": begun[5:16] if begun.startswith(newest_year) else begun[:10],
-            "figure": _figure,
-        }
+        when = begun[5:16] if begun.startswith(newest_year) else begun[:10]
+        cells = {"name": name, "when": when, "figure": _figure}
         drawn[row["run_id"]] = draw("runs.row", labels, row=row, about=about, **cells)
     return Picture(draw("runs.table", labels, about=about), drawn)
 

@@ -181,7 +181,7 @@ class GraphBuilder:
         if says.category:
             self.categories.add(entity_id)
         if says.type == "Person" and " " in name:
-            self._surnames.update(surnames(name, surface_key(name)))
+            self._surnames.update(surnames(name))
         return entity_id
 
     def _add_links(self, source: Source) -> None:

@@ -148,7 +148,7 @@ def compiled(
             for key, short in writings(name).items():
                 full[key].add(bearer._replace(rank=2 if short else min(place, 1)))
             if entity["type"] == "Person":
-                for key in surnames(name, surface_key(name)):
+                for key in surnames(name):
                     bearing[key].add(bearer._replace(rank=surname))
     names = {key: _best_first(bearers) for key, bearers in full.items()}
     for key, bearers in bearing.items():
@@ -203,10 +203,10 @@ def writings(name: str) -> dict[str, bool]:
     return {key: derived for key, derived in forms.items() if key and key.count(" ") < LONGEST}
 
 
-def surnames(name: str, key: str) -> Iterator[str]:
+def surnames(name: str) -> Iterator[str]:
     """Yield the short forms by which a person is named.
 
-    >>> list(surnames("Guillermo del Toro", "guillermo del toro")), list(surnames("汤姆·汉克斯", "汤 姆 汉 克 斯"))
+    >>> list(surnames("Guillermo del Toro")), list(surnames("汤姆·汉克斯"))
     (['toro', 'del toro'], ['汉 克 斯'])
     """
     if CJK.search(name):
@@ -214,7 +214,7 @@ def surnames(name: str, key: str) -> Iterator[str]:
         if len(parts) > 1 and len(parts[-1]) > 1:
             yield surface_key(parts[-1])
         return
-    parts = [part for part in key.split(" ") if part not in _SUFFIXES]
+    parts = [part for part in surface_key(name).split(" ") if part not in _SUFFIXES]
     if len(parts) > 1 and len(parts[-1]) > 2:
         yield parts[-1]
         if len(parts) > 2 and parts[-2] in _PARTICLES:
