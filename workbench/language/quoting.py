@@ -407,6 +407,8 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
 
     >>> parts("# Oven\n\n- It is **hot**. Mind it.\n\n|what|how|\n|--|--|\n|bread|220 °C|", "Oven")
     (('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C'))
+    >>> parts("- List files:\n\n`ls -l`\n\nRun it.", "")
+    (('', 'List files: ls -l'), ('', 'Run it.'))
     """
     heading = ""
     opening = ""  # the line that ends with a colon before what it opens
@@ -416,14 +418,16 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
             heading = bare(block.text)
             opening = ""
             continue
-        is_text = block.kind == "text"
+        literal = block.kind == "code" or re.fullmatch("`[^`]+`", block.text)
+        is_text = block.kind == "text" and not literal
         for words in sentences(bare(block.text)) if is_text else [_whole_piece(block)]:
             if not words or fold(words) == fold(title):
                 continue
             if opening and pieces[-1][1] == cut(opening):
                 pieces.pop()  # it says nothing alone
-            if block.kind == "code":
-                words = f"{opening} {words}".strip()
+            if literal:
+                item = pieces.pop()[1] if pieces and pieces[-1][1].endswith((":", "：")) else ""
+                words = f"{opening or item} {words}".strip()
                 opening = ""
             pieces.append((_BELOW.join(filter(None, (heading, opening))), cut(words)))
             if is_text:
@@ -433,7 +437,7 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
 
 def _whole_piece(block: Block) -> str:
     """Return a list item, a row or code in words; a program is not a quotation."""
-    if block.kind == "item":
+    if block.kind in ("item", "text"):
         return bare(ITEM.sub("", block.text))
     if block.kind == "row":
         head = block.head.partition("\n")[0]

@@ -497,7 +497,7 @@ def _prose(path: Path, doc_id: str, suffix: str) -> Read:
             text, record = _front_matter(text)
         except Unreadable as error:
             yield 1, str(error)
-        text = unlinked(text)
+        text = unlinked(_COMMENT.sub(lambda match: match[1] or "", text))
         record.setdefault("title", documents.first_heading(text))
     yield 1, _file_document({"id": doc_id, **record, "text": text}, path)
 
@@ -585,6 +585,10 @@ def _front_matter(text: str) -> tuple[str, Json]:
     return text[match.end() :], {
         name: _front_value(value) for name, value in values.items() if isinstance(name, str)
     }
+
+
+_COMMENT = re.compile(r"(?ms)(^```.*?^```)|<!--(?:(?!<!--).)*?-->")
+"""A comment of HTML, which is not for readers; in a block of code it is what the code says."""
 
 
 class _Plain(yaml.BaseLoader):
