@@ -75,10 +75,9 @@ class CanvasFile(Canvas, Shown):
 
     def to_dict(self) -> Json:
         """Return the canvas as JSON: nodes with the groups around them, edges, problems."""
-        nodes = [{**node, "groups": self.around(i)} for i, node in self.nodes.items()]
         return {
             "canvas_path": str(self.path),
-            "nodes": nodes,
+            "nodes": [{**node, "groups": self.around(i)} for i, node in self.nodes.items()],
             "edges": list(self.edges.values()),
             "problems": self.problems,
         }
@@ -227,24 +226,24 @@ def _size(text: str) -> Json:
     return {"width": 400, "height": max(80, 40 + 26 * lines)}
 
 
-def _room(canvas: Canvas, placed: Mapping[str, Data], new: Data, node_id: str) -> tuple[int, int]:
-    """Return a free place right of a node, lower where another node or group is."""
+def _room(canvas: Canvas, placed: Mapping[str, Data], new: Data, node_id: str) -> list[int]:
+    """Return the nearest free place right of a node, lower or further right where other nodes or groups are."""
     gap = 40
-    neighbour = canvas.nodes[node_id]
-    groups = canvas.around(node_id)
-    x = ceil(neighbour["x"] + neighbour["width"]) + 2 * gap
-    y = ceil(neighbour["y"])
-    for placed_id, node in sorted(placed.items(), key=lambda pair: pair[1]["y"]):
-        low = node["y"] + node["height"]
-        beside_it = node["x"] < x + new["width"] + gap and node["x"] + node["width"] + gap > x
-        if (
-            placed_id not in groups
-            and beside_it
-            and node["y"] < y + new["height"] + gap
-            and low + gap > y
-        ):
-            y = ceil(low) + gap
-    return x, y
+    size = new["width"], new["height"]
+    _, top, right, _ = box(canvas.nodes[node_id])
+    taken = [box(node) for i, node in placed.items() if i not in canvas.around(node_id)]
+
+    def free(axis: int) -> list[int]:
+        place = [ceil(right) + 2 * gap, ceil(top)]
+        for area in sorted(taken, key=lambda area: area[axis]):
+            if all(
+                area[n] < place[n] + size[n] + gap and area[n + 2] + gap > place[n]
+                for n in (0, 1)
+            ):
+                place[axis] = ceil(area[axis + 2]) + gap
+        return place
+
+    return min(free(1), free(0), key=sum)
 
 
 def _text(content: Data) -> str:
@@ -395,35 +394,30 @@ def _lines(way: Sequence[Point], thick: float) -> list[Patch]:
 def canvas_blocks(canvas: Canvas, labels: Labels) -> Iterator[Block]:
     """Yield what is on a canvas, as tables."""
     most_rows = 200
+    titles = {i: node_title(node) for i, node in canvas.nodes.items()}
     rows = [
         (
-            node["id"],
-            labels(f"canvas_{node['type']}"),
-            node_title(node),
-            _path(canvas, node["id"]),
+            i,
+            labels(f"canvas_{canvas.nodes[i]['type']}"),
+            title,
+            " › ".join(filter(None, map(titles.get, canvas.around(i)[::-1]))),
         )
-        for node in list(canvas.nodes.values())[:most_rows]
+        for i, title in list(titles.items())[:most_rows]
     ]
     heads = columns(labels, "canvas_id:code", "kb_type", "title", "canvas_group")
     yield clipped(labels("canvas_nodes", n=len(canvas.nodes)), heads, rows)
-    names = {i: node_title(node) for i, node in canvas.nodes.items()}
     links = [
-        (names[start], label, names[end])
+        (titles[start], label, titles[end])
         for _, start, label, end in list(canvas.links())[:most_rows]
     ]
     if links:
+        title = labels("canvas_edges", n=len(canvas.edges))
         heads = columns(labels, "canvas_from", "relation", "canvas_to")
-        yield clipped(labels("canvas_edges", n=len(canvas.edges)), heads, links, opened=False)
+        yield clipped(title, heads, links, opened=False)
     if canvas.problems:
-        heads = columns(labels, "why_wrong")
         faults = [(problem,) for problem in canvas.problems[:most_rows]]
-        yield clipped(labels("canvas_problems", n=len(canvas.problems)), heads, faults)
-
-
-def _path(canvas: Canvas, node_id: str) -> str:
-    return " › ".join(
-        filter(None, (node_title(canvas.nodes[i]) for i in canvas.around(node_id)[::-1]))
-    )
+        title = labels("canvas_problems", n=len(canvas.problems))
+        yield clipped(title, columns(labels, "why_wrong"), faults)
 
 
 def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iterator[Block]:
