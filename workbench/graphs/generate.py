@@ -178,30 +178,25 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
     """Return the model's chunks, each sent on as it comes."""
     context = runtime.context
     prompt = messages(state, context)
-    usage: list[dict[str, int]] = []
+    usage: dict[str, int] | None = None
 
     def heard(chunk: Any) -> None:
-        usage.extend(filter(None, [token_usage(chunk)]))
+        nonlocal usage
+        usage = token_usage(chunk) or usage
 
     async def write() -> Json:
         chunks = []
         thinking = Thinking()
-        prompt_messages = [tuple(message) for message in prompt]
-        async for chunk in stream_text(
-            context.models["writer"],
-            prompt_messages,
-            Limits.from_settings(context.settings),
-            heard,
-            thinking,
-        ):
+        model = context.models["writer"]
+        limits = Limits.from_settings(context.settings)
+        async for chunk in stream_text(model, [*map(tuple, prompt)], limits, heard, thinking):
             chunks.append(visible(chunk))
             runtime.stream_writer(token(chunks[-1]))
         if thinking.prefilled:  # what came before the closing tag was no answer
             chunks = [visible(thinking.said)]
         own = context.prompts.for_language("writer", detect_language(state["message"]))
-        tokens = usage[-1] if usage else None
         thought = visible(thinking.thought)
-        return {"chunks": chunks, **accounted(context, "writer", own, tokens, thought)}
+        return {"chunks": chunks, **accounted(context, "writer", own, usage, thought)}
 
     args = {"model": context.settings.role_model("writer"), "messages": prompt}
     effect = await context.tape.effect("model", "writer", args, write)

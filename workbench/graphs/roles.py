@@ -85,15 +85,8 @@ async def ask_model(
     for attempt in (1, 2):
         if over := budget_spent(context):
             return Reply(None, [*refused, over])
-        reply = await _reply(
-            context,
-            role,
-            messages,
-            form,
-            prompt_template,
-            f"{at} repair".strip() if attempt == 2 else at,
-            read,
-        )
+        where = f"{at} repair".strip() if attempt == 2 else at
+        reply = await _reply(context, role, messages, form, prompt_template, where, read)
         if reply.get("error"):
             refused.append(reply["error"])
             break
@@ -101,11 +94,8 @@ async def ask_model(
         if filled is not None and not wrong:
             return Reply(filled, refused, attempt == 2)
         refused += wrong
-        messages = [
-            *messages,
-            ["ai", reply["text"]],
-            ["human", "\n".join([Labels(language)("form_again"), *wrong])],
-        ]
+        again = "\n".join([Labels(language)("form_again"), *wrong])
+        messages = [*messages, ["ai", reply["text"]], ["human", again]]
     if context.settings.on_failure == "raise" and not quiet:
         raise ModelError(
             f"The model gave nothing usable as {role}, and WORKBENCH_ON_FAILURE is 'raise': {refused[-1]}"
@@ -125,12 +115,11 @@ async def _reply(
     read: Callable[[str], tuple[Any, list[str]]],
 ) -> Json:
     model = context.models[role]
+    limits = Limits.from_settings(context.settings)
 
     async def call() -> Json:
         try:
-            message = await filled_in(
-                model, [tuple(m) for m in messages], form, Limits.from_settings(context.settings)
-            )
+            message = await filled_in(model, [*map(tuple, messages)], form, limits)
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
         text = clean(reply_text(message))

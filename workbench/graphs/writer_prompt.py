@@ -1,4 +1,4 @@
-"""What the writer's model is told: the messages, what the search concluded and counted, and the evidence by number."""
+"""The prompt of the writer's model: the messages, what the search concluded and counted, and the evidence by number."""
 
 from __future__ import annotations
 

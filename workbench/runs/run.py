@@ -1,7 +1,6 @@
 """A run as people hold it: what it asks, the four answers, and what is made of it.
 
-Its pictures have a ``to_frame()`` each, the table behind it. The result of a tool, a model or another effect on the
-tape can be put in place by hand.
+Its pictures have a ``to_frame()`` each, the table behind it.
 """
 
 from __future__ import annotations

@@ -473,10 +473,10 @@ def _json(text: str) -> Any:
         raise Unreadable(f"not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
         raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter") from None
+    except Unreadable:
+        raise
     except ValueError as error:
-        raise (
-            error if isinstance(error, Unreadable) else Unreadable(f"not usable: {error}")
-        ) from None
+        raise Unreadable(f"not usable: {error}") from None
 
 
 def _no_constant(name: str) -> None:
