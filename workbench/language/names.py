@@ -14,7 +14,7 @@ from workbench.knowledge.names.names import capitalised
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.ports import Bases, Entity, Field, KnowledgeBase, LinkKind, Mention
 from workbench.state import NameRead
-from workbench.text import CJK, MONTHS, fold, sentences
+from workbench.text import CJK, MONTHS, dates, days, fold, sentences
 
 QUOTED = re.compile(
     r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”|`([^`]{2,80})`"
@@ -137,7 +137,7 @@ def known_name(text: str, start: int, end: int, entity: Entity, base: KnowledgeB
 
 
 def _unknown(text: str, quotes: Sequence[At], linked: Sequence[NameRead]) -> list[NameRead]:
-    """Return names that no base has: quoted titles, capitalised names, owners of a field; no languages and units."""
+    """Return names that no base has: quoted titles, capitalised words, owners of a field; not languages and dates."""
     shouted = text.upper() == text and not CJK.search(text)
     spans = []
     begin = 0
@@ -145,10 +145,12 @@ def _unknown(text: str, quotes: Sequence[At], linked: Sequence[NameRead]) -> lis
     for sentence in [] if shouted else sentences(text):
         begin = max(text.find(sentence, begin), begin)
         spans += [(begin + start, begin + end) for start, end in capitalised(sentence)]
+    day_spans = [*days(text), *dates(text)]
     spans = [
         (start, end)
         for start, end in spans
         if text[start:end].lower() not in _LANGUAGES
+        and not any(begin <= start and end <= until for begin, until, _ in day_spans)
         and not re.search(r"\d\s?$", text[: start + 1])
     ]
     return [
