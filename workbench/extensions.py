@@ -6,11 +6,15 @@ A distribution adds a part of its own by an entry point in the group ``workbench
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -185,3 +189,27 @@ class Extended:
     def __dir__(self) -> Iterator[str]:
         yield from super().__dir__()
         yield from paths(self._kind)
+
+
+# --- Libraries that others import ---
+
+
+@contextmanager
+def importing_without(library: str) -> Iterator[None]:
+    """Let this thread import what can do without a library, and would load it only because it is installed.
+
+    Where it is loaded already it is used.
+    """
+    thread = get_ident()
+
+    class Finder(MetaPathFinder):
+        def find_spec(self, fullname: str, *_: Any) -> None:
+            if fullname == library and get_ident() == thread:
+                raise ModuleNotFoundError(fullname)
+
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, WorkspaceFull
+from workbench.extensions import importing_without
 from workbench.state import Json
 
 FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
@@ -151,7 +152,8 @@ class Tables:
     """
 
     def __init__(self, path: Path | str, script: str = "", version: int = 0):
-        from sqlite_utils import Database  # it imports pandas: only who opens a file pays for it
+        with importing_without("pandas"):  # which takes longer than all of the rest
+            from sqlite_utils import Database
 
         self._path = path
         self._lock = threading.RLock()

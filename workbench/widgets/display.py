@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import Any, cast
 
@@ -36,6 +37,10 @@ def _show(widget: str, result: Any) -> None:
 
 def in_kernel() -> bool:
     """Return whether this process is a Jupyter kernel, to which front-ends connect."""
+    if (
+        "IPython" not in sys.modules
+    ):  # a kernel has it, and a process that does not need it starts sooner
+        return False
     from IPython.core.getipython import get_ipython
 
     return getattr(get_ipython(), "kernel", None) is not None

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from workbench.errors import KnowledgeError, MissingExtra, ModelError, reason
-from workbench.extensions import required
+from workbench.extensions import importing_without, required
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.vectors import best, stored
 from workbench.models.embeddings import products
@@ -217,7 +217,10 @@ class Chroma(Store):
 
     @cleared()
     def __init__(self, place: Place, collection: str = LOCAL, *, make: bool = True):
-        import chromadb.errors
+        with importing_without(
+            "rfc3987_syntax"
+        ):  # jsonschema compiles its grammars: half the time
+            import chromadb.errors
 
         self.place = place
         with self._answering():

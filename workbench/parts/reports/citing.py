@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bs4 import BeautifulSoup, Tag
-
 from workbench.errors import needing
 from workbench.parts.reports.markdown import address, escaped, inline, linked, words
 from workbench.state import Data, Evidence, Json
@@ -166,6 +164,8 @@ def _by_csl(entries: Sequence[tuple[str, str]], style: str) -> list[str]:
     """Set each entry of BibTeX in the language of its own title, as GB/T 7714 asks."""
     with needing("A reference style by CSL", "reports"):
         import typst
+    from bs4 import BeautifulSoup
+
     with tempfile.TemporaryDirectory() as nothing:
         compiler: Any = typst
         page = compiler.compile(
@@ -183,11 +183,11 @@ def _by_csl(entries: Sequence[tuple[str, str]], style: str) -> list[str]:
     return [re.sub(r"\((\d{4}),\)", r"(\1)", line) for line in texts]
 
 
-def _markdown(node: Tag) -> str:
+def _markdown(node: Any) -> str:
     """Return what typst set, as Markdown: italics and addresses stay, the rest is words, without its number."""
     texts = []
     for child in node.children:
-        if not isinstance(child, Tag):
+        if not child.name:  # a text
             texts.append(inline(str(child)))
         elif child.name == "em":
             texts.append(f"*{text}*" if (text := inline(child.get_text()).strip()) else "")
