@@ -329,6 +329,9 @@ def test_a_chosen_node_step_or_entity_shows_what_it_is_about(shared_wb: Workbenc
     said, _, _ = text(page.futures.entity).partition("证据中")
     assert said.startswith("李安 人物 · Ang Lee") and "喜宴 导演 → 李安" in said
     assert 'role="option"' not in asked.knowledge().markup, "on a page nothing can be chosen"
+    page = shared_wb.bench(shared_wb.ask("Which drama films did Ang Lee direct?", kb="film"), lang="zh")
+    assert "类型是剧情 · 导演是李安" in text(page.working.timeline), "conditions are in the reader's words"
+    assert "请重新运行" in page._static_form()["text/html"]
 
 
 def test_each_line_of_an_answer_says_how_far_it_is_found_and_in_what(asked: Run) -> None:

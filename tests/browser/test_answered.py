@@ -48,8 +48,7 @@ def test_evidence_is_sorted_labelled_and_struck_out(notebook, workspace):
     expect(nb.page.locator(".wb-piece", has_text="struck out by a person")).to_have_count(1)
     expect(nb.page.locator(".wb-piece").first).not_to_have_attribute("data-title", first)
     bench.view("Knowledge graph")
-    graph = nb.page.locator(".wb-futures svg[data-zoom]")
-    size = graph.bounding_box()
+    size = (graph := nb.page.locator(".wb-futures svg[data-zoom]")).bounding_box()
     nb.page.locator(".wb-entity").nth(1).click()
     nb.page.locator(".wb-detail:visible").wait_for()
     assert {**graph.bounding_box(), "y": 0} == {**size, "y": 0}, "what is read below it leaves the graph as large"
@@ -101,9 +100,8 @@ def test_a_verdict_is_pressed_noted_kept_over_a_restart_and_taken_back(notebook,
     good, bad, why = "✓ Good", "✗ Bad", "Why?"
     nb = notebook([OPEN, 'wb.bench(next(iter(wb.runs.list(1)), None), kb="film", review=None)'])
     nb.run_all()
-    bench = BenchPage(nb.page)
     nb.resize(1000)
-    bench.ask(QUESTION)
+    BenchPage(nb.page).ask(QUESTION)
     nb.page.locator(".wb-answer").wait_for()
     verdict = nb.page.locator(".wb-thought")
 
@@ -198,8 +196,7 @@ def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any
     nb = notebook([OPEN, 'wb.bench(kb="film", review=())'])
     nb.run_all()
     nb.resize(1460, 2400)
-    bench = BenchPage(nb.page)
-    page = nb.page
+    bench, page = BenchPage(nb.page), nb.page
     page.get_by_label("as a report").check()
     page.get_by_label("outline", exact=True).check()
     bench.ask(TOPIC)
