@@ -474,23 +474,23 @@ def _groups(spans: Spans) -> list[Span]:
 def _read_grouping(spans: Spans, has_number: bool) -> tuple[list[Span], list[At]]:
     """Return the field by whose values documents are counted: "who has most papers", "which methods are slow"."""
     groups = _groups(spans)
-    most = spans.find("aggregate.most") if spans.find("intent.subject") else None
+    superlative = spans.find("aggregate.most") if spans.find("intent.subject") else None
     which = spans.find("intent.which")
     values = pattern("aggregate.values")
-    if which and not (most or has_number or spans.has_document):
+    if which and not (superlative or has_number or spans.has_document):
         groups = [
             called
             for called in groups
             if 0 <= called.start - which.end() <= 2
             and any(value.field != called.field for value in spans.values)
         ]
-    elif not most:  # "list all labels"
+    elif not superlative:  # "list all labels"
         groups = [
             called
             for called in groups
             if values.fullmatch(f"{spans.plain[: called.start]}_{spans.plain[called.end :]}")
         ]
-    return (groups, [most.span()] if most else []) if len(groups) == 1 else ([], [])
+    return (groups, [superlative.span()] if superlative else []) if len(groups) == 1 else ([], [])
 
 
 def _read_sort(spans: Spans) -> tuple[Sort | None, bool, list[Part]]:
