@@ -59,8 +59,7 @@ def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
     if not request:
         return
     question = (review_question(request, labels), "strong")
-    clock = (labels("clock"), "dim")
-    yield Lines([question, clock, *_reasons(document, labels)], mark="paused")
+    yield Lines([question, (labels("clock"), "dim"), *_reasons(document, labels)], mark="paused")
 
 
 def review_question(request: Data, labels: Labels, edits: Data = MappingProxyType({})) -> str:
@@ -141,9 +140,9 @@ def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
         f"{section['section_id']} {section['title']}": len(section["evidence_ids"])
         for section in proposal["sections"]
     }
-    bare = labels("section_bare")
-    texts = {name: labels("section_pieces", n=n) if n else bare for name, n in found.items()}
-    yield from _facts(texts, labels)
+    for name, n in found.items():
+        text = labels("section_pieces", n=n) if n else labels("section_bare")
+        yield from _facts({name: text}, labels)
 
 
 def _custom(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:

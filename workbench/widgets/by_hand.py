@@ -38,7 +38,6 @@ class ByHand(Panel):
                 (self.labels("by_hand_none"), ""),
                 *((place, place) for place in self._results),
             ]
-            self.place.value = ""
             self._choose()
 
     def submit(self) -> None:

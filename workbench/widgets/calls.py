@@ -51,10 +51,8 @@ class Calls(Panel):
         self._model = ipywidgets.Combobox()
         controls = {name: text(ipywidgets.Textarea(rows=6)) for name in ("reply", *_PARTS)}
         controls["model"] = text(self._model)
-        schema = {"properties": {name: {} for name in controls}, "required": [*controls]}
-
         self._fields = Fields(
-            schema,
+            {"properties": {name: {} for name in controls}, "required": [*controls]},
             labels,
             lambda _: self._changed(),
             title=lambda name: labels(f"call_field_{name}"),
@@ -64,20 +62,24 @@ class Calls(Panel):
         self.slots = ipywidgets.HTML()
         self.diff = Pick()
         boxes = {name: field.box for name, field in self.fields.items()}
-        heading = ipywidgets.HTML(el("div.wb-strong.wb-small", labels("call_of_role")))
-        self.prompt = ipywidgets.VBox([heading, boxes["system"], boxes["user"], self.slots])
+        self.prompt = ipywidgets.VBox(
+            [
+                ipywidgets.HTML(el("div.wb-strong.wb-small", labels("call_of_role"))),
+                *(boxes[part] for part in _PARTS),
+                self.slots,
+            ]
+        )
         self.form = ipywidgets.VBox(
             [self._head, boxes["reply"], self.diff, boxes["model"], self.prompt]
-        )
-        self.form.add_class("wb-call-form")
+        ).add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
         self.button = press_button("", self.submit, "wb-primary")
-        back = press_button(labels("respond_back"), self.close)
-        explanation = ipywidgets.HTML(el("div.wb-band.wb-small", labels("fork_edits_told")))
-        buttons = ipywidgets.HBox([self.button, back]).add_class("wb-buttons")
-        self.dock = (
-            ipywidgets.HBox([explanation, buttons]).add_class("wb-decision").add_class("wb-run")
-        )
+        buttons = [self.button, press_button(labels("respond_back"), self.close)]
+        dock = [
+            ipywidgets.HTML(el("div.wb-band.wb-small", labels("fork_edits_told"))),
+            ipywidgets.HBox(buttons).add_class("wb-buttons"),
+        ]
+        self.dock = ipywidgets.HBox(dock).add_class("wb-decision").add_class("wb-run")
         self.close()
 
     def show(self, run: Run, run_calls: Iterable[Call]) -> None:

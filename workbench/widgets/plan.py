@@ -151,9 +151,8 @@ class StepForm:
                 for name, spec in schema.get("properties", {}).items()
                 if name not in _SELDOM
             }
-            schema = {**schema, "properties": shown}
             self._inputs[tool] = Fields(
-                schema,
+                {**schema, "properties": shown},
                 self._labels,
                 title=lambda name: self._labels.get(f"input_{name}", name),
                 blank={},

@@ -94,8 +94,13 @@ class Review(traitlets.HasTraits):
         self.inside = ipywidgets.VBox([self.why, self.form, self.note]).add_class(
             "wb-review-inside"
         )
-        decision = ipywidgets.HBox([self.band, answers]).add_class("wb-decision")
-        self.dock = ipywidgets.VBox([self.refusal, self._message_box, decision])
+        self.dock = ipywidgets.VBox(
+            [
+                self.refusal,
+                self._message_box,
+                ipywidgets.HBox([self.band, answers]).add_class("wb-decision"),
+            ]
+        )
 
     def show(
         self,
