@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 
 from workbench.language.dates_and_numbers import NumberSpan, read_limit
 from workbench.language.names import At, at, blotted, meets
-from workbench.language.spans import REACH, Span, Spans, find_spans, negations, selected
+from workbench.language.spans import CODE, REACH, Span, Spans, find_spans, negations, selected
 from workbench.language.words import (
     NO,
     TABLE,
@@ -51,7 +51,6 @@ _OPPOSITES: dict[str, Op] = {
     "lt": "ge",
     "le": "gt",
 }
-_CODE = re.compile(r"\s?(?:no\.? ?|number |#)?([a-z]*\d[a-z\d.-]*)(?<![.-])(?![\w%])")
 Negated = Mapping[At, bool]
 """Span -> True if it is negated; False where it is not clear whether it is, as after two negations."""
 
@@ -171,6 +170,7 @@ def _selects(
     dated = _only(spans.of_type("date"))
     return bool(
         spans.heads
+        or any(map(_is_flag, spans.called))
         or any(negated.get(at(value)) for value in spans.values)
         or any(_number_field(number, spans) for number in spans.numbers)
         or any(dated or spans.nearest(date, "date", 8) for date in spans.dates)
@@ -340,11 +340,20 @@ def _read_presence(spans: Spans, negated: Negated) -> Iterator[Part]:
         answered = any(0 <= value.start - called.end <= 4 for value in spans.values)
         if empty and not answered:
             yield Part(*empty.span())  # "no" is the value here, and negates nothing
-            no = values.get(False) if _is_flag(called) else None
-            op: Op = "eq" if no else "exists"
-            yield from _read_condition(called.field, op, no or False, called, {})
+            no = _nothing(called, values, spans)
+            op: Op = "exists" if no is False else "eq"
+            yield from _read_condition(called.field, op, no, called, {})
         elif _is_flag(called):
             yield from _read_condition(called.field, "eq", values[True], called, negated)
+
+
+def _nothing(called: Span, values: Mapping[bool, str], spans: Spans) -> Any:
+    """Return the value that says no: of a flag, and 0 where a number is ever that; False where none does."""
+    if _is_flag(called):
+        return values.get(False, False)
+    zero = Condition(field=called.field["name"], op="eq", value=0)
+    is_number = called.field["type"] == "number"
+    return 0 if is_number and selected(spans.bases, [zero], limit=1) else False
 
 
 def _read_numbers(spans: Spans, negated: Negated, selects: bool) -> Iterator[Part]:
@@ -380,7 +389,7 @@ def _read_codes(spans: Spans, negated: Negated) -> Iterator[Part]:
     """Read a number or code behind the word of a field that has it as a value: "plot 9", "room B12"."""
     refused = [(end, until) for _, end, until in negations(spans.plain)]
     for called in spans.called:
-        code = _CODE.match(spans.folded, called.end)
+        code = CODE.match(spans.folded, called.end)
         is_text = called.field["type"] not in ("number", "date")
         if code and is_text and not meets(code.span(1), refused):
             value = spans.text[slice(*code.span(1))]

@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
+from workbench.knowledge.names.schema import NUMBERED
 from workbench.language.dates_and_numbers import DateSpan, NumberSpan, read_dates, read_numbers
-from workbench.language.names import At, at, blotted, meets, names_in
+from workbench.language.names import At, at, blotted, known_name, meets, names_in
 from workbench.language.words import (
     NO,
     TABLE,
@@ -35,6 +37,8 @@ LONGEST = 3_000
 """Characters of a question that are read."""
 REACH = 24
 """Most characters between a field's word and its value."""
+CODE = re.compile(r"\s?(?:no\.? ?|number |#)?([a-z]*\d[a-z\d.-]*)(?<![.-])(?![\w%])")
+"""A number or code behind a word."""
 
 
 class Span(NamedTuple):
@@ -130,6 +134,7 @@ def find_spans(text: str, bases: Bases, today: str = "") -> Spans:
     nouns = _nouns(folded, bases)
     values = _calls(_words_of_values(fields), folded)
     names = _names(beginning, folded, bases, values, fields)
+    names += _numbered(beginning, folded, bases, nouns, names)
     values = [value for value in values if not meets(value, names)]
     plain = blotted(folded, map(at, names))
     dates = [
@@ -148,7 +153,11 @@ def find_spans(text: str, bases: Bases, today: str = "") -> Spans:
         ]
     as_of = [date for date in dates if date.op == "as_of"]
     dates = [date for date in dates if date.op != "as_of"]
-    values = [value for value in values if value.field in fields]
+    values = [
+        value
+        for value in values
+        if value.field in fields and not _is_word_of_date(value, folded, fields, dates)
+    ]
     called = _called(plain, fields, nouns, [*values, *dates])
     if called and not any(name["doc_id"] for name in names):
         # of a document a field is asked: "when was titanic released"
@@ -228,6 +237,21 @@ def _is_inside(name: NameRead, spans: Iterable[Span]) -> bool:
     return any(span.start <= name["start"] and name["end"] <= span.end for span in spans)
 
 
+def _numbered(
+    text: str, folded: str, bases: Bases, nouns: Iterable[str], names: Sequence[NameRead]
+) -> Iterator[NameRead]:
+    """Yield the documents that are called by a noun and their number: "issue 104"."""
+    ends = {end for noun in nouns for _, end in word_spans(noun, folded)}
+    codes = [code for end in ends if (code := CODE.match(folded, end))]
+    for base in bases if codes else ():
+        keys = [f["name"] for f in base.about()["fields"] if NUMBERED.search(f["relation"])]
+        for code, key in product(codes, keys):
+            doc_ids = base.select([Condition(field=key, op="eq", value=code[1])])
+            entity = base.entity(f"doc:{doc_ids[0]}") if len(doc_ids) == 1 else None
+            if entity and not meets(code.span(), names):
+                yield known_name(text, *code.span(), entity, base)
+
+
 # --- Nouns of documents, and their tables ---
 
 
@@ -283,11 +307,26 @@ def _called(
     words = [(word, field, "") for field in fields for word in field_words(field)]
     words += [(word, field, "") for word, field in own_words(fields, nouns).items()]
     calls = _calls(words, plain, taken)
+    glued = {word: field for word, field, _ in words if word.isalpha()}
+    for pair in re.finditer(
+        r"(?=\b([a-z]+) ([a-z]+)\b)", plain
+    ):  # "win percent", of "winpercent"
+        if field := glued.get(pair[1] + pair[2]):
+            calls.append(Span(pair.start(1), pair.end(2), field))
     for degree, _ in degrees(plain):
         numbers = measured(degree[0], fields)
         if len(numbers) == 1 and not meets(degree.span(), calls):
             calls.append(Span(*degree.span(), numbers[0]))
     return calls
+
+
+def _is_word_of_date(
+    value: Span, folded: str, fields: Iterable[Field], dates: Iterable[DateSpan]
+) -> bool:
+    """Return True for a value that is the word of a date field before a date: "closed before March"."""
+    words = [fold(word) for f in fields if f["type"] == "date" for word in field_words(f)]
+    is_dated = any(0 <= date.start - value.end <= 4 for date in dates)
+    return is_dated and folded[value.start : value.end] in words
 
 
 def _is_plural(value: Span, plain: str) -> bool:

@@ -157,7 +157,7 @@ class GraphBuilder:
             says = self._vocabulary.meaning(name)
             for text in values(name, value):
                 key = surface_key(text)
-                if key == surface_key(source.title):  # the field that names it
+                if self._titles.get(key) == {doc}:  # the field that names it
                     continue
                 heads = self._titles.get(key, ()) if source.type == NODE else ()
                 more = aliases_by_key.get(key, [])
