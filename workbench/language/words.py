@@ -127,6 +127,8 @@ def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]
 
     >>> word_spans("editors", "who edited it?"), word_spans("attendee", "did Mei attend?")
     ([(4, 10)], [(8, 14)])
+    >>> word_spans("noble gas", "which are noble gases?")
+    [(10, 21)]
     """
     if CJK.search(word):
         ending = re.escape(word)
@@ -139,7 +141,7 @@ def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]
         stem = (
             bare[:-1] + rf"(?:y|ies|ied|e|es{verbal})"
             if inflected
-            else bare + rf"(?:s|es{verbal})?"
+            else bare + rf"(?:s|es|ses{verbal})?"
         )
         if verb and re.search(r"[a-z]{3}(?:[st]or|er|ee)$", bare):  # an editor has edited
             stem = rf"(?:{stem}|{bare[:-2]}(?:ed|s)?)"

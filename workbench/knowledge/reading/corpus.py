@@ -430,29 +430,44 @@ def _triples(path: Path) -> Read:
 
 
 def _json_file(path: Path, doc_id: str) -> Read:
-    """Read a list of objects, or an object around one list of them, as records; another object is one document."""
+    """Read a list of objects, or an object around one list of them, as records; another object is one document.
+
+    Objects that are alike, by their names, are such a list.
+    """
     content = _json(read_text(path))
     single = isinstance(content, Mapping)
     if single and not any(_text(content.get(key)) for key in TEXT_KEYS):
-        lists = [
-            v
-            for v in content.values()
-            if isinstance(v, list) and v and all(isinstance(x, Mapping) for x in v)
-        ]
-        frame = [name for name, value in content.items() if value not in lists]
-        if len(lists) == 1 and not any(
+        tables = [table for value in content.values() if (table := _table(value))]
+        frame = [name for name, value in content.items() if not _table(value)]
+        if whole := _table(content):
+            content = whole
+            single = False
+        elif len(tables) == 1 and not any(
             isinstance(content[name], Mapping | list) for name in frame
         ):
             if frame:
                 why = f"what stands around its list is left out: {shown(', '.join(frame))}"
                 yield 0, Note(why)
-            content = lists[0]
+            content = tables[0]
             single = False
     if single:
         content = [{"id": doc_id, "title": path.stem, **content}]
     records = list(chain.from_iterable(map(_parts, as_list(content))))
     for number, document in _documents(lambda: enumerate(records, 1), path):
         yield number, f"record {number}: {document}" if isinstance(document, str) else document
+
+
+def _table(value: Any) -> list[Any]:
+    """Return the objects of a list, or of an object most of whose keys its objects share; [] for anything else."""
+    if isinstance(value, Mapping):
+        inner = [*value.values()]
+        if len(inner) < 3 or not all(isinstance(record, Mapping) for record in inner):
+            return []
+        shared = set.intersection(*map(set, inner))
+        named = [{"name": name, **record} for name, record in value.items()]
+        return named if 2 * len(shared) > len(set.union(*map(set, inner))) else []
+    is_list = isinstance(value, list) and all(isinstance(record, Mapping) for record in value)
+    return value if is_list else []
 
 
 def _parts(record: Any) -> Iterator[Any]:
@@ -635,12 +650,19 @@ def _document(record: Any, path: Path) -> Document:
         values = [value for name, value in record.items() if value and name.lower() in synonyms]
         if record.get(key) in (None, "") and values:
             record[key] = values[0]
+    names = record.get("title")
+    if isinstance(names, Mapping):  # in several languages
+        record["title"], *others = [text for _, text in _flat("", names)] or [""]
+        record["aliases"] = [*_strings(record.get("aliases"), "aliases"), *others]
+        record = {name: value for name, value in record.items() if value is not names}
     key = next((key for key in TEXT_KEYS if _text(record.get(key))), "")
     text = _text(record.pop(key)) if key else ""
+    kinds = record.get("type") if isinstance(record.get("type"), list) else ""  # of one document
     fields = {
         name: value
-        for name, value in record.items()
-        if name not in _RESERVED - {*TEXT_KEYS} and value not in (None, "", [])
+        for name, value in _without_objects(record)
+        if (name not in _RESERVED - {*TEXT_KEYS} or value is kinds)
+        and value not in (None, "", [])
     }
     title = str(record.get("title") or "").strip()
     licences = {name: record[name] for name in ("licence", "license") if record.get(name)}
@@ -666,12 +688,21 @@ def _document(record: Any, path: Path) -> Document:
         text=text.strip(),
         url=str(record.get("url") or ""),
         licence=str(next(iter(licences.values()), "")),
-        type=dict(_flat("", record.get("type"))).get("", "Document"),
+        type="Document" if kinds else dict(_flat("", record.get("type"))).get("", "Document"),
         fields=fields,
         aliases=tuple(name for name in dict.fromkeys(aliases_given) if name != title),
         names=_names(record.get("names"), fields),
         source=path.resolve().as_posix(),
     )
+
+
+def _without_objects(record: Data) -> Iterator[tuple[str, Any]]:
+    """Yield keys and values, of an object in the record its own: ``size`` and ``width`` are ``size width``."""
+    for name, value in record.items():
+        if isinstance(value, Mapping) and name not in _RESERVED:
+            yield from ((f"{name} {key}", inner) for key, inner in value.items())
+        else:
+            yield name, value
 
 
 def _card(title: str, fields: Data) -> tuple[str, list[str]]:
