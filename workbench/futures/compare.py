@@ -331,9 +331,9 @@ def compared(runs: Sequence[Recording]) -> Comparison:
         caveats=_caveats(sides),
         plan=[baseline.diff(plan) if baseline and plan else None for plan in plans],
         steps=_steps(sides),
-        evidence=_evidence(sides),
+        evidence=[*_evidence(sides)],
         decisions=_decisions(sides),
-        claims=_claims(sides),
+        claims=[*_claims(sides)],
         cost=[_cost(side) for side in sides],
     )
 
@@ -425,40 +425,32 @@ def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
     }
 
 
-def _evidence(sides: Sequence[Side]) -> list[Json]:
-    rows = []
+def _evidence(sides: Sequence[Side]) -> Iterator[Json]:
     for key in _in_order([side.pieces for side in sides]):
         pieces = [side.pieces.get(key) for side in sides]
         results = [piece["result"] for piece in pieces if piece]
         places = [piece and (piece["rank"], piece["score"]) for piece in pieces]
-        rows.append(
-            {
-                **dict(zip(("source_id", "granularity", "kb"), key, strict=True)),
-                "title": source_title(results[0]),
-                "text_differs": not _alike([result["evidence"] for result in results]),
-                "changes": _changes(sides, places, ("gained", "lost", "moved", "same")),
-                "sides": [piece and pick(piece, "rank", "score", "found_by") for piece in pieces],
-            }
-        )
-    return rows
+        yield {
+            **dict(zip(("source_id", "granularity", "kb"), key, strict=True)),
+            "title": source_title(results[0]),
+            "text_differs": not _alike([result["evidence"] for result in results]),
+            "changes": _changes(sides, places, ("gained", "lost", "moved", "same")),
+            "sides": [piece and pick(piece, "rank", "score", "found_by") for piece in pieces],
+        }
 
 
-def _claims(sides: Sequence[Side]) -> list[Json]:
-    rows = []
+def _claims(sides: Sequence[Side]) -> Iterator[Json]:
     for key in _in_order([side.claims for side in sides]):
         claims = [side.claims.get(key) for side in sides]
         sources = [
             claim and {(c["result_id"], c["kb_prefix"]) for c in claim["citations"]}
             for claim in claims
         ]
-        rows.append(
-            {
-                "text": next(claim["text"] for claim in claims if claim),
-                "changes": _changes(sides, sources, ("gained", "lost", "recited", "shared")),
-                "sides": claims,
-            }
-        )
-    return rows
+        yield {
+            "text": next(claim["text"] for claim in claims if claim),
+            "changes": _changes(sides, sources, ("gained", "lost", "recited", "shared")),
+            "sides": claims,
+        }
 
 
 def _changes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from langgraph.runtime import Runtime
@@ -76,7 +76,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     if not stop_reason and state["reflections"]:
         stop_reason = state["reflections"][-1]["stop_reason"]
     workers = workers_by_base(decision["worker_name"] if decision else "", prefixes)
-    runs = _runs(records, merged, workers)
+    runs = [*_runs(records, merged, workers)]
     for event in merged_events(merged, runs):
         runtime.stream_writer(event)
     return {"merged": merged, "runs": runs, "stop_reason": stop_reason or "no_further_action"}
@@ -84,9 +84,8 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 
 def _runs(
     records: Sequence[ExecutionRecord], merged: Merged, workers: Sequence[Worker]
-) -> list[RagRun]:
-    """Return what each worker did: of two workers of one base, each by its tools."""
-    runs = []
+) -> Iterator[RagRun]:
+    """Yield what each worker did: of two workers of one base, each by its tools."""
     for kb, agent_type, _ in workers:
         tools = set(AGENT_TOOLS.get(agent_type, ()))
         own = [
@@ -102,15 +101,12 @@ def _runs(
             and (not tools or tools & set(r["metadata"]["tools"]))
         ]
         errors = [r["error"] for r in own if r["status"] in ("failed", "timeout") and r["error"]]
-        runs.append(
-            RagRun(
-                worker_name=make_worker_name(kb, agent_type),
-                result_ids=[result["result_id"] for result in results],
-                error="; ".join(errors) or None,
-                duration_ms=round(retrieval_seconds(own) * 1000, 3),
-            )
+        yield RagRun(
+            worker_name=make_worker_name(kb, agent_type),
+            result_ids=[result["result_id"] for result in results],
+            error="; ".join(errors) or None,
+            duration_ms=round(retrieval_seconds(own) * 1000, 3),
         )
-    return runs
 
 
 def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:

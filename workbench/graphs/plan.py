@@ -8,7 +8,7 @@ the user's own tools that ask for the intent, cut to the most tasks that a plan 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -43,8 +43,8 @@ PLANNED_BY = (
 def say(key: str, query: str, **words: object) -> str:
     """Return a sentence of a plan in the language of the query.
 
-    >>> say("plan_who", "老舍是谁？", name="Lao She")
-    '确认 Lao She 是谁'
+    >>> say("plan_who", "老舍是谁？", name="老舍")
+    '确认老舍是谁'
     """
     return Labels(detect_language(query))(key, query=query, **words)
 
@@ -106,7 +106,7 @@ class RulePlanner:
                 words = {"agent": agent.agent_type, "wanted": wanted[0], "tool": tool}
                 notes.append(say("plan_stands_in", query, **words))
             branches.append([ask.search(tool.removesuffix("_search"), tool=tool)])
-        own = self._registered(query, decision["query_intent"], knowledge, tools)
+        own = [*self._registered(query, decision["query_intent"], knowledge, tools)]
         limit = self.settings.max_tasks
         steps, left_out = _numbered(branches, own if by_intent else [], limit)
         if left_out:
@@ -122,9 +122,8 @@ class RulePlanner:
 
     def _registered(
         self, query: str, intent: QueryIntent, knowledge: Bases, tools: Tools
-    ) -> list[PlanStep]:
-        """Return a step for each of the user's own tools that asks for this intent and needs nothing but a query."""
-        steps = []
+    ) -> Iterator[PlanStep]:
+        """Yield a step for each of the user's own tools that asks for this intent and needs nothing but a query."""
         for name in sorted(set(tools) - set(BUILT_IN)):
             tool = tools[name]
             fields = tool.input_schema.model_fields
@@ -132,15 +131,13 @@ class RulePlanner:
             if intent in tool.intents and "query" in fields and required <= {"query"}:
                 several = len(knowledge) > 1 and "kb_prefix" in fields
                 prefix = {"kb_prefix": knowledge[0].name} if several else {}
-                step = PlanStep(
+                yield PlanStep(
                     step_id=slug(name),
                     objective=tool.description or say("plan_search", query),
                     tool=name,
                     tool_input={"query": query, **prefix},
                     budget=scaled_budget(self.settings, *FULL),
                 )
-                steps.append(step)
-        return steps
 
 
 def _numbered(
@@ -237,14 +234,17 @@ class Ask:
         budget: tuple[float, int] = FULL,
         after: Sequence[PlanStep] = (),
         condition: Literal["always", "if_insufficient"] = "always",
-        **words: object,
+        about: Sequence[str] = (),
     ) -> PlanStep:
-        """Return a step with an id that holds within the branch; the plan numbers it."""
+        """Return a step ``about`` names, with an id that holds within the branch; the plan numbers it."""
         self.number += 1
+        question = self.decision.get("question")
+        surfaces = {n["name"]: n["surface"] for n in question["names"]} if question else {}
+        name = listed([surfaces.get(name, name) for name in about], self.query)
         where = {"kb_prefix": self.prefix} if self.prefix else {}
         return PlanStep(
             step_id=f"{self.number}:{slug(self.prefix) + '_' if self.prefix else ''}{label}",
-            objective=say(key, self.query, **words),
+            objective=say(key, self.query, name=name),
             tool=tool,
             tool_input={**tool_input, **where},
             depends_on=[step.step_id for step in after],
@@ -321,7 +321,7 @@ def _otherwise(ask: Ask) -> list[PlanStep]:
 
 
 def _qa(ask: Ask) -> list[PlanStep]:
-    about = ask.search(slug(ask.names[0]), "plan_about", name=listed(ask.names, ask.query))
+    about = ask.search(slug(ask.names[0]), "plan_about", about=ask.names)
     return [about, ask.naive("plan_fallback", [about], condition="if_insufficient")]
 
 
@@ -343,15 +343,15 @@ def _compare(ask: Ask) -> list[PlanStep]:
     sides = []
     for name in ask.names[: max(1, ask.settings.max_tasks - 1)]:
         query = " ".join([name, *ask.words])
-        sides.append(ask.step(slug(name), SEARCH, "plan_side", {"query": query}, name=name))
+        sides.append(ask.step(slug(name), SEARCH, "plan_side", {"query": query}, about=[name]))
     return [*sides, ask.naive("plan_together", sides)]
 
 
 def _person(ask: Ask) -> list[PlanStep]:
     name = ask.names[0]
     tool_input = {"query": name, "entities": [name]}
-    who = ask.step(slug(name), "local_search", "plan_who", tool_input, NAMES, name=name)
-    works = ask.search("works", "plan_works", after=[who], name=name)
+    who = ask.step(slug(name), "local_search", "plan_who", tool_input, NAMES, about=[name])
+    works = ask.search("works", "plan_works", after=[who], about=[name])
     return [who, works]
 
 

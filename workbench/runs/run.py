@@ -17,6 +17,8 @@ from pydantic_core import to_jsonable_python
 from workbench.errors import KnowledgeError, RunError
 from workbench.graphs.reviewers import answer
 from workbench.knowledge.vocabulary import GROUPING
+from workbench.language.words import fields_by_name, in_words, shown
+from workbench.plans import format_condition
 from workbench.ports import Entity, KnowledgeBase
 from workbench.records.timeline import unasked
 from workbench.runs import feedback as thought
@@ -28,7 +30,7 @@ from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
-from workbench.views.knowledge import MENTION, Around, ends
+from workbench.views.knowledge import MENTION, Around, display_name, ends
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.plan import words_asked
@@ -178,12 +180,11 @@ class Run(Recording):
             raise RunError(
                 f"Run {self.run_id} has no plan to draw: it is {self.status}, and made none."
             )
-        return plan_graph.dag(self.plan, self.records, words_asked(self.state))
+        return plan_graph.dag(self.plan, self.records, asked_words(self))
 
     def timeline(self) -> Drawing:
         """Show what ran when: graph, steps, and the inside of the tools; waiting and replayed parts are marked."""
-        language = self._language
-        return when(self.log, self.records, self.decisions, language, words_asked(self.state))
+        return when(self.log, self.records, self.decisions, self._language, asked_words(self))
 
     def graph(self) -> Drawing:
         """Draw the conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
@@ -201,8 +202,8 @@ class Run(Recording):
         chosen = () if isinstance(nearby, bool) else nearby
         graph = self._neighbourhood(chosen)
         text = self.answer if self.citations else ""
-        shown = graph.core(chosen) if text and nearby is not True else graph
-        return draw_knowledge(shown, self._language, text)
+        part = graph.core(chosen) if text and nearby is not True else graph
+        return draw_knowledge(part, self._language, text)
 
     def _neighbourhood(self, chosen: Collection[str]) -> Around:
         """Return what the answer names and cites in the knowledge base, and what relates to that.
@@ -327,6 +328,44 @@ def around(
         kind: about["nouns"] for kind, *_ in about["types"]
     }
     return Around(entities, tuple(relations), tuple(seeds), words)
+
+
+def asked_words(run: Run) -> dict[str, str]:
+    """Return the question's own words for what is searched (``words_asked``), and for its conditions."""
+    return words_asked({**run.state, **corpus_words(run, run._language)})
+
+
+def corpus_words(
+    run: Run, language: str, titles: Iterable[str] = ()
+) -> dict[str, dict[str, str]]:
+    """Return what fields, and in Chinese documents, are ``called``, by name; and the words for ``conditions``.
+
+    Args:
+        run: the run, whose conditions these are.
+        language: of the words.
+        titles: of documents.
+    """
+    knowledge = run._workspace.knowledge
+    bases = [*map(knowledge.get, {run.state.get("kb_prefix")} & {*knowledge.names()})]
+    fields = fields_by_name(bases)
+    called = {name: shown(fields[name], language) for name in fields}
+    conditions = (run.state.get("route_decision") or {}).get("filters") or []
+    names = {*titles, *(str(c["value"]) for c in conditions)}
+    entities = (base.entity(name) for base in bases for name in names if language == "zh")
+    for entity in filter(None, entities):
+        called[entity["name"]] = display_name(entity, language, run.query)
+    return {
+        "called": called,
+        "conditions": {
+            format_condition(c): in_words(
+                c | {"value": called.get(str(c["value"]), c["value"])},
+                fields[c["field"]],
+                language,
+            )
+            for c in conditions
+            if c["field"] in fields
+        },
+    }
 
 
 def _entities(knowledge: KnowledgeBase, ids: Iterable[str]) -> dict[str, Entity]:

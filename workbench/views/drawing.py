@@ -164,7 +164,7 @@ def sheet(
 
 # networks
 
-_MARGIN, _NARROWEST, _WIDEST, _HEADING = 8, 130, 340, 16
+_MARGIN, _NARROWEST, _WIDEST, _ROOM, _HEADING = 8, 130, 340, 780, 16
 _ALL = 1200
 """How wide a layer of many boxes is, where their names can be cut so far."""
 _BOLD = 13.5
@@ -210,7 +210,8 @@ def network(
     texts = [(width(box.name, _BOLD), width(box.fact)) for box in boxes.values()]
     needed = max((sum(pair) + 16 if high < 40 else max(pair) for pair in texts), default=0)
     widest = max(Counter(layer for layer, _ in layers.values()).values(), default=1)
-    wide = max(min(round(needed) + 24, _WIDEST, _ALL // widest), _NARROWEST)
+    most = max(_ROOM // widest, min(_WIDEST, _ALL // widest))
+    wide = max(min(round(needed) + 24, most), _NARROWEST)
     pitch = high + min(20 + 4 * widest, 60)
     bows = {line: _bow(layers[line.source], layers[line.target]) for line in lines}
     left, right = (max([0, *(sign * bow * 3 // 4 for bow in bows.values())]) for sign in (-1, 1))

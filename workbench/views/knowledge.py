@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import atan2, degrees
 from typing import Any
@@ -54,16 +54,14 @@ class Around:
             for relation in self.relations
         ]
 
-    def along_fields(self) -> list[Relation]:
-        """Return the relations as they are drawn: one that a field of a document states leads from the document."""
-        relations = []
+    def along_fields(self) -> Iterator[Relation]:
+        """Yield the relations as they are drawn: one that a field of a document states leads from the document."""
         for relation in self.relations:
             source, target = relation["source"], relation["target"]
             documents = [self.entities[end]["doc_id"] for end in (source, target)]
             if relation["type"] in self.words and documents[1] and not documents[0]:
                 relation = {**relation, "source": target, "target": source}
-            relations.append(relation)
-        return relations
+            yield relation
 
     def word(self, kind: str, name: str, labels: Labels) -> str:
         """Return the word for a type of relation or entity: of a field that of the corpus, as of a foreign type."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import Data, ExecutionRecord, Json
-from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet, short
+from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, reason_text, seconds_text
 from workbench.views.markup import Picture, draw, family
 from workbench.views.plan import PlanView, step_titles
@@ -54,14 +54,11 @@ def _rows(view: PlanView) -> Iterator[Json]:
 
 
 def _body(view: PlanView) -> Body:
-    boxes = {
-        step.step_id: _box(view, step, short(view.titles[step.step_id], 30))
-        for step in view.plan.steps
-    }
+    boxes = {step.step_id: _box(view, step) for step in view.plan.steps}
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 
 
-def _box(view: PlanView, step: PlanStep, name: str) -> Box:
+def _box(view: PlanView, step: PlanStep) -> Box:
     labels = view.labels
     status = view.status(step)
     record = view.last.get(step.step_id)
@@ -74,7 +71,7 @@ def _box(view: PlanView, step: PlanStep, name: str) -> Box:
     ink = family(status)
     dashed = status in _DASHED
     return Box(
-        name,
+        view.titles[step.step_id],
         f"{sign} {fact}" if status == "success" else under,
         "\n".join(title),
         ink,

@@ -232,17 +232,16 @@ def reflection_tables(reflection: Data, labels: Labels) -> Iterator[Table]:
         yield clipped(labels("needs"), heads, needs)  # they are counted below the answer
 
 
-def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]]:
-    """Return the signals with their value, threshold and verdict; custom signals come last.
+def signal_rows(signals: Data, labels: Labels) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the signals with their value, threshold and verdict; custom signals come last.
 
     >>> seen = {"evidence_count": 7, "top_score": 0.8, "thresholds": {"min_evidence": 8, "min_top_score": 0.5}}
-    >>> signal_rows(seen, Labels("en"))
+    >>> list(signal_rows(seen, Labels("en")))
     [('distinct pieces', '7', '8', '✗ not enough'), ('top score', '0.80', '0.50', '✓ enough')]
     """
 
     limits = signals.get("thresholds") or {}
     needs = signals.get("needs")
-    rows = []
     unsaid = {"thresholds", "iteration", "time_left_s", *(["answered"] if needs else [])}
     for name in dict.fromkeys([*_THRESHOLDS, *signals]):
         value = signals.get(name)
@@ -254,8 +253,7 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
         )  # else a need says it
         verdict = labels("enough" if value >= minimum else "short") if judged else ""
         shown = labels(f"kind_{value}") if name == "kind" else _number(value)
-        rows.append((labels(name), shown, _number(minimum), verdict))
-    return rows
+        yield labels(name), shown, _number(minimum), verdict
 
 
 def need_verdict(need: Data, labels: Labels) -> str:

@@ -203,9 +203,10 @@ def _excerpt(text: str, words: Sequence[str]) -> str:
     '… of that year, of a thief who dreams.'
     """
     text = " ".join(text.split())
-    marked = "|".join(re.escape(word) + r"(?![a-z0-9])" * (len(word) < 4) for word in words)
+    marked = "|".join(map(re.escape, words)) or "^"
     before = r"(?:(?<=\s)\S.{0,20})?(?<![a-z0-9])"
-    match = re.search(f"{before}(?:{marked})", text, re.IGNORECASE)
+    behind = r"(?:(?<=[\u2e80-\uffff])|(?:e?s|e?d|ing)?(?![a-z0-9]))"
+    match = re.search(f"{before}(?:{marked}){behind}", text, re.IGNORECASE)
     return f"… {text[match.start() :]}" if match and match.start() > 20 else text
 
 

@@ -165,7 +165,7 @@ def _as_json(labels: Labels) -> Control:
 
     def parse(typed: str) -> Any:
         try:
-            return _from_json(typed)
+            return json.loads(typed, parse_constant=int)  # no number: NaN is refused
         except (ValueError, RecursionError) as error:
             why = str(error)[:200]
             if isinstance(error, json.JSONDecodeError):
@@ -176,15 +176,6 @@ def _as_json(labels: Labels) -> Control:
     return Control(
         widget, None, parse, lambda value: json.dumps(value, ensure_ascii=False, indent=1)
     )
-
-
-def _from_json(typed: str) -> Any:
-    """Parse JSON strictly, without ``NaN``."""
-
-    def refuse(name: str) -> Any:
-        raise ValueError(name)
-
-    return json.loads(typed, parse_constant=refuse)
 
 
 class Field:
@@ -292,9 +283,9 @@ class Field:
         set_class(self.box, "wb-wrong", messages)
 
     def _pressed(self, event: Event) -> None:
-        fixes = {str(index): message.apply for index, message in enumerate(self.messages)}
-        if event.kind == "fix" and event.key in fixes:
-            fixes[event.key]()
+        for index, message in enumerate(self.messages):
+            if event == ("fix", str(index)):
+                message.apply()
 
     def _changed(self, inner: str = "") -> None:
         if self._writing:

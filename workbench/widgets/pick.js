@@ -23,7 +23,11 @@ export default {
       const doing = active?.dataset.do;
       const scrolled = [...root.querySelectorAll("[data-scroll]")].map((e) => [e.dataset.scroll, e.scrollTop, e.scrollLeft]);
       const opened = new Map([...root.querySelectorAll("details[data-fold]")].map((d) => [d.dataset.fold, d.open]));
+      const fields = [...root.querySelectorAll('[data-field="kept"]')].map((f) => [f.closest("[data-key]").dataset.key, f]);
       change();
+      // what is being typed in a row stays as it is, the place of the cursor too
+      for (const [of, field] of fields) byKey(of)?.querySelector('[data-field="kept"]')?.replaceWith(field);
+      if (active?.isConnected) active.focus({ preventScroll: true });
       for (const [name, top, left] of scrolled) {
         const same = root.querySelector(`[data-scroll="${CSS.escape(name)}"]`);
         if (same) [same.scrollTop, same.scrollLeft] = [top, left];
@@ -45,11 +49,12 @@ export default {
       const low = text.data.toLowerCase();
       for (const word of words) {
         for (let at = low.indexOf(word); at >= 0; at = low.indexOf(word, at + word.length)) {
-          if (/[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[at - 1] ?? "")) continue; // inside a word
-          if (word.length < 4 && /[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[at + word.length] ?? "")) continue; // of "manage"
-          const range = new Range();
+          const latin = /[a-z0-9]/.test(word);
+          if (latin && /[a-z0-9]/.test(low[at - 1] ?? "")) continue; // inside a word
           let end = at + word.length;
-          while (/[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[end] ?? "")) end++; // to the end of the word
+          while (latin && /[a-z0-9]/.test(low[end] ?? "")) end++; // to the end of the word
+          if (!typed.toLowerCase().includes(word) && !/^(e?s|e?d|ing)?$/.test(low.slice(at + word.length, end))) continue; // "directorial"
+          const range = new Range();
           range.setStart(text, at);
           range.setEnd(text, end);
           found.push(range);
@@ -225,7 +230,7 @@ export default {
       else if (tries) setTimeout(mend, 100, tries - 1);
     };
     const press = (target) => {
-      if (target.closest("a[href], summary")) return true; // a link only goes where it leads, a fold only opens
+      if (target.closest("a[href], summary, [data-field]")) return true; // a link only goes where it leads, a fold only opens
       const doing = target.closest("[data-do]");
       if (doing && root.contains(doing)) {
         if (!doing.disabled) {
@@ -248,7 +253,7 @@ export default {
     root.addEventListener("toggle", (event) => event.target.open && event.target.querySelector(":scope > * > [data-field]")?.focus(), true);
     root.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && event.target.matches("[data-filter]")) return root.querySelector(".wb-hit")?.focus();
-      if (event.key === "Enter" && event.target.matches("[data-field]") && !event.isComposing) press(event.target.parentElement.querySelector("[data-do]"));
+      if (event.key === "Enter" && event.target.matches('[data-field=""]') && !event.isComposing) press(event.target.parentElement.querySelector("[data-do]"));
       const option = event.target.closest(OPTIONS);
       if (!option || event.target !== option) return;
       const all = options().filter((option) => option.checkVisibility());

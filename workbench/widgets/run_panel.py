@@ -12,15 +12,13 @@ from markupsafe import Markup
 
 from workbench.errors import InvalidAnswer
 from workbench.extensions import paths, provided, required
-from workbench.language import words
-from workbench.plans import Plan, format_condition
+from workbench.plans import Plan
 from workbench.records import proposals
-from workbench.runs.run import Run
+from workbench.runs.run import Run, corpus_words
 from workbench.runs.stored import found_pieces
 from workbench.state import Data
 from workbench.text import content_terms, titled
 from workbench.tools.registry import check
-from workbench.views.knowledge import display_name
 from workbench.views.markup import Picture, draw
 from workbench.views.plan import document_titles, needs_in_words
 from workbench.views.plan_graph import forecast_text
@@ -311,32 +309,9 @@ class Working:
         key = (run.run_id, self._document["status"], len(self._document["records"]))
         if key != self._pieces[0]:
             self._pieces = (key, found_pieces(run))
-            self._words = self._read_words(run)
+            titles = {piece["title"] for piece in self._pieces[1]}
+            self._words = corpus_words(run, self._labels.language, titles)
         return self._pieces[1]
-
-    def _read_words(self, run: Run) -> dict[str, dict[str, str]]:
-        """Return what the bench calls fields, in Chinese documents too, by name; and its words for ``conditions``."""
-        knowledge = self._wb.knowledge
-        language = self._labels.language
-        bases = [*map(knowledge.get, {run.state.get("kb_prefix")} & {*knowledge.names()})]
-        fields = words.fields_by_name(bases)
-        called = {name: words.shown(fields[name], language) for name in fields}
-        conditions = (self._document["route_decision"] or {}).get("filters") or []
-        names = {piece["title"] for piece in self._pieces[1]}
-        names |= {str(condition["value"]) for condition in conditions}
-        entities = (base.entity(name) for base in bases for name in names if language == "zh")
-        for entity in filter(None, entities):
-            called[entity["name"]] = display_name(entity, language, run.query)
-        conditions_in_words = {
-            format_condition(c): words.in_words(
-                c | {"value": called.get(str(c["value"]), c["value"])},
-                fields[c["field"]],
-                language,
-            )
-            for c in conditions
-            if c["field"] in fields
-        }
-        return {"called": called, "conditions": conditions_in_words}
 
     def _forecast(self, plan: Plan, woken: Collection[str] | None = None) -> Any:
         if woken is None:

@@ -10,7 +10,7 @@ import pytest
 from tests.servers import until
 from workbench.errors import InvalidAnswer
 from workbench.graphs.reviewers import to_agent_inbox
-from workbench.runs.run import Run
+from workbench.runs.run import Run, asked_words
 from workbench.session import Workbench
 from workbench.views.plan import step_titles
 
@@ -42,7 +42,7 @@ def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> 
     newest, step, plan = box.list.picture.rows.values()
     assert "Zorblax" in newest and "reflect · " in newest and "Approve: run 1 step" in newest
     assert "step · The Wedding Banquet, Eat Drink Man Woman" in step
-    titles = step_titles(three[0].plan)  # type: ignore[arg-type]
+    titles = step_titles(three[0].plan, asked=asked_words(three[0]))  # type: ignore[arg-type]
     assert all(title in plan for title in titles.values()) and "plan · " in plan
     assert CHINESE in plan and three[0].run_id in plan
     assert "3 runs" in box.list.html
@@ -55,9 +55,8 @@ def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> 
 def test_a_run_is_answered_right_there_and_not_when_it_was_answered_elsewhere(wb: Workbench, three: list[Run]) -> None:
     box = wb.inbox(lang="en")
     box.list.press("choose", box.waiting[1].run_id)
-    box.note.value = "from the inbox"
-    box.list.press("approve", box.waiting[1].run_id)
-    assert box.note.value == "" and [run.run_id for run in box.waiting] == [three[2].run_id, three[0].run_id]
+    box.list.press("approve:from the inbox", box.waiting[1].run_id)
+    assert [run.run_id for run in box.waiting] == [three[2].run_id, three[0].run_id]
     assert "data-do" not in box.list.html  # a second click answers nothing else
     until(lambda: three[1].decisions)
     assert (three[1].decisions[0]["action"], three[1].decisions[0]["note"]) == ("approve", "from the inbox")

@@ -109,7 +109,9 @@ def chain_steps(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
         query = _without(
             ask.query, [(m["start"], m["end"]) for m in mentions if m["name"] != name]
         )
-        steps.append(ask.step(f"side_{number}", CHAIN, "plan_side", {"query": query}, name=name))
+        steps.append(
+            ask.step(f"side_{number}", CHAIN, "plan_side", {"query": query}, about=[name])
+        )
     steps = steps or [
         ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded or ask.query})
     ]

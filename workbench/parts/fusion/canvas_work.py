@@ -314,22 +314,23 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
 
     By the verdicts of a model where it judges, else by the share of the words that were found.
     """
-    ranked = []
-    for entry in (verification(desk, node) for node in targets):
+
+    def place(entry: Entry) -> tuple[bool, float]:
         rows = entry["rows"]
         share = sum(row["share"] for row in rows) / max(1, len(rows))
-        place = (not rows, share if entry["score"] is None else entry["score"])
-        weak = [row for row in rows if worth(row["kind"]) < 1]
-        ranked.append((place, Entry(**{**entry, "rows": weak})))
-    return [entry for _, entry in sorted(ranked, key=lambda row: row[0])]
+        return not rows, share if entry["score"] is None else entry["score"]
+
+    entries = sorted((verification(desk, node) for node in targets), key=place)
+    for entry in entries:
+        entry["rows"] = [row for row in entry["rows"] if worth(row["kind"]) < 1]
+    return entries
 
 
-def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
+def explanation(desk: Desk, targets: Sequence[str]) -> Iterator[Entry]:
     """Ask the base about each node: the answer, its evidence, and the path of edges that leads to the node."""
     wb = desk.canvas.workspace
     base = desk.base.name
     questions = [_question(desk, node) for node in targets]
-    entries = []
     for target, run in zip(
         targets, wb.map(questions, kb=base, progress=lambda *_: None), strict=True
     ):
@@ -339,8 +340,7 @@ def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
             source = f"[{citation['n']}] {citation['source']['title']}"
             rows.append(_row("evidence", citation["sentence"], source, node))
         note = f"{desk.labels.status(run.status)} · {run.run_id}"
-        entries.append(Entry(**{**desk.entry(target, rows), "note": note, "run_id": run.run_id}))
-    return entries
+        yield Entry(**{**desk.entry(target, rows), "note": note, "run_id": run.run_id})
 
 
 def _question(desk: Desk, node_id: str) -> str:

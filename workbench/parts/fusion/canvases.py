@@ -158,9 +158,12 @@ class Worked(Shown):
         return list(work_blocks(self.operation, self.entries, labels_for(self.message)))
 
     def _repr_html_(self) -> str:
-        # Of many results the picture has none; the table has them all.
-        canvas = self.copy() if len(self.entries) < 10 else self.canvas
-        return beside(canvas, self.blocks(), labels_for(self.message), -1)
+        labels = labels_for(self.message)
+        # of many results the picture has the counts, at their nodes
+        many = len(self.entries) >= 10
+        marks = {e["node"]: " · ".join(_counts(e, labels)) for e in self.entries if many}
+        canvas = self.canvas if many else self.copy()
+        return beside(canvas, self.blocks(), labels, -1, marks)
 
     def copy(self) -> Canvas:
         """Return the canvas with the results: a new node next to each target, with edges to the nodes it is about."""
@@ -178,18 +181,16 @@ class Worked(Shown):
             edges.append({**edge, "label": labels(f"canvas_{name}")})
 
         for entry in self.entries:
-            kinds = [row["kind"] for row in entry["rows"]]
             color = "6"
-            head = f"**{labels(f'canvas_{self.operation}')}**"
+            head = [f"**{labels(f'canvas_{self.operation}')}**"]
             if entry["score"] is not None:
-                color = {0.0: "1", 0.5: "2", 1.0: "4"}[worth(kinds[0])]
-                counts = Counter(labels(f"canvas_{kind}") for kind in kinds)
-                head += "".join(f" · {name} {n}" for name, n in counts.items())
+                color = {0.0: "1", 0.5: "2", 1.0: "4"}[worth(entry["rows"][0]["kind"])]
+                head += _counts(entry, labels)
             lines = [
                 f"- {labels('canvas_' + row['kind'])}: {row['text']} — {row['because']}"
                 for row in entry["rows"]
             ]
-            text = "\n".join(filter(None, [head, *lines, entry["note"]]))
+            text = "\n".join(filter(None, [" · ".join(head), *lines, entry["note"]]))
             new = {
                 "id": f"wb-text-{next(numbers)}",
                 "type": "text",
@@ -220,6 +221,12 @@ class Worked(Shown):
         return CanvasFile(write(Path(path).expanduser(), self.copy().raw), self.canvas.workspace)
 
 
+def _counts(entry: Entry, labels: Labels) -> list[str]:
+    """Return how many results of each kind there are."""
+    counts = Counter(labels(f"canvas_{row['kind']}") for row in entry["rows"])
+    return [f"{kind} {n}" for kind, n in counts.items()]
+
+
 def _size(text: str) -> Json:
     # 汉字 is wide
     lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in text.split("\n"))
@@ -227,11 +234,11 @@ def _size(text: str) -> Json:
 
 
 def _room(canvas: Canvas, placed: Mapping[str, Data], new: Data, node_id: str) -> list[int]:
-    """Return the nearest free place right of a node, lower or further right where other nodes or groups are."""
+    """Return the nearest free place right of a node and outside of groups, which would hold it too."""
     gap = 40
     size = new["width"], new["height"]
     _, top, right, _ = box(canvas.nodes[node_id])
-    taken = [box(node) for i, node in placed.items() if i not in canvas.around(node_id)]
+    taken = [*map(box, placed.values())]
 
     def free(axis: int) -> list[int]:
         place = [ceil(right) + 2 * gap, ceil(top)]
@@ -286,8 +293,8 @@ def canvas(wb: Any, path: str | Path) -> CanvasFile:
 # its picture and tables
 
 
-def drawn(canvas: Canvas, labels: Labels) -> Markup:
-    """Return the picture: groups behind, then nodes, then edges; everything in it is text."""
+def drawn(canvas: Canvas, labels: Labels, marks: Mapping[str, str] = {}) -> Markup:
+    """Return the picture: groups behind, then nodes with their ``marks``, then edges; everything in it is text."""
     # Pixels; a browser draws no more.
     widest = 20_000
     # Pixels of a page to which it is fitted: text keeps its size, so more of it is seen in a
@@ -332,14 +339,21 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
         color=node_color,
         parts=title_and_text,
         text=node_text,
+        marks=marks,
     )
     return draw("canvas.drawn", labels, picture=zoomable(picture), hidden=hidden)
 
 
-def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels, order: int = 1) -> Markup:
+def beside(
+    canvas: Canvas,
+    blocks: Iterable[Block],
+    labels: Labels,
+    order: int = 1,
+    marks: Mapping[str, str] = {},
+) -> Markup:
     """Return the picture with tables next to it, or below it where there is no room; ``order`` -1 puts them first."""
     tables = page_html(blocks, labels)
-    return draw("canvas.beside", picture=drawn(canvas, labels), tables=tables, order=order)
+    return draw("canvas.beside", picture=drawn(canvas, labels, marks), tables=tables, order=order)
 
 
 def _words(

@@ -15,50 +15,48 @@ from workbench.state import Hits
 from workbench.tools.scoring import Ranking, Strategy, rrf, summed
 
 
-def _summed(worth: Callable[[Ranking], Sequence[float]]) -> Strategy:
+def _summed(worth: Callable[[Sequence[float]], Sequence[float]]) -> Strategy:
     """Return the fusion that adds up what a function makes of the scores of each source."""
 
     @wraps(worth)
     def fuse(rankings: Mapping[str, Ranking]) -> Hits:
-        return summed(rankings, worth)
+        return summed(rankings, lambda ranking: worth([score for _, score in ranking]))
 
     return fuse
 
 
 @_summed
-def weighted(ranking: Ranking) -> list[float]:
+def weighted(scores: Sequence[float]) -> list[float]:
     """Return scores, each source's spread over 0 to 1.
 
     >>> weighted({"words": [("a", 9.0), ("b", 5.0)], "graph": [("b", 0.9)]})
     [('a', 1.0), ('b', 1.0)]
     """
-    scores = [score for _, score in ranking]
     low = min(scores, default=0.0)
     high = max(scores, default=0.0)
     return [(s - low) / (high - low) if high > low else 1.0 for s in scores]
 
 
 @_summed
-def zscore(ranking: Ranking) -> list[float]:
+def zscore(scores: Sequence[float]) -> list[float]:
     """Return standard deviations above each source's lowest hit: a lead counts by how rare such leads are.
 
     >>> zscore({"words": [("a", 3.0), ("b", 1.0)]})
     [('a', 2.0), ('b', 0.0)]
     """
-    scores = [score for _, score in ranking]
     wide = statistics.pstdev(scores) if len(scores) > 1 else 0.0
     return [(s - min(scores)) / wide if wide else 0.0 for s in scores]
 
 
 @_summed
-def percentile(ranking: Ranking) -> list[float]:
+def percentile(scores: Sequence[float]) -> list[float]:
     """Return the shares of each source's hits that score no higher.
 
     >>> percentile({"words": [("a", 3.0), ("b", 1.0)], "meaning": [("b", 0.4)]})
     [('b', 1.5), ('a', 1.0)]
     """
-    scores = sorted(score for _, score in ranking)
-    return [bisect.bisect_right(scores, s) / len(scores) for _, s in ranking]
+    ordered = sorted(scores)
+    return [bisect.bisect_right(ordered, s) / len(scores) for s in scores]
 
 
 def cascade(rankings: Mapping[str, Ranking]) -> Hits:

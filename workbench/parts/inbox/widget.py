@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -12,19 +12,20 @@ import traitlets
 
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
+from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.runs.family import fork_changes
-from workbench.runs.run import Run
+from workbench.runs.run import Run, asked_words
 from workbench.runs.stored import origin_of
 from workbench.state import Data
 from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.edits import fork_name
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw
-from workbench.views.plan import document_titles
+from workbench.views.plan import step_titles
 from workbench.views.render import display_data
 from workbench.views.review import name_list, needs_text
-from workbench.widgets.panel import CellRoot, Event, Pick, display_if, labels_in
+from workbench.widgets.panel import CellRoot, Event, Pick, labels_in
 from workbench.widgets.review import primary
 
 
@@ -66,11 +67,8 @@ class Inbox(CellRoot):
             lang, wb.settings.lang, message=newest.message if newest else ""
         )
         self.list = Pick(listener=self._pressed)
-        self.note = ipywidgets.Text(
-            description=labels("decision_note"), placeholder=labels("why")
-        )
         self.below = ipywidgets.VBox()
-        super().__init__([self.list, self.note, self.below], lang=labels.html_lang)
+        super().__init__([self.list, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
         self.observe(lambda _: self._watch(), "_view_count")
         self._view_count = 0  # front-ends count from now on
@@ -120,9 +118,6 @@ class Inbox(CellRoot):
             refused=self._refused,
         )
         self.list.show(Picture(frame, rows))
-        display_if(self.note, picked)
-        if picked:
-            self.note.description = f"{labels('decision_note')} · {one_line(picked.message)[:90]}"
         self.update_static_form()
 
     def _waiting_run(self, run_id: str) -> WaitingRun | None:
@@ -162,28 +157,28 @@ class Inbox(CellRoot):
 
     def _pressed(self, event: Event) -> None:
         waiting = self._waiting_run(event.key)
+        kind, _, note = event.kind.partition(":")  # what is typed goes with the button
         if waiting is None:
             return
-        if event.kind == "choose":
+        if kind == "choose":
             self.picked = event.key
             self._show()
-        elif event.kind == "open":
+        elif kind == "open":
             for bench in self.below.children:
                 bench.close()
             run = self._wb.run(event.key)
             self.below.children = [self._wb.bench(run, lang=self.labels.language)]
-        elif event.kind in ("approve", "reject"):
-            self._answer(event.kind, waiting)
+        elif kind in ("approve", "reject"):
+            self._answer(kind, waiting, note)
 
-    def _answer(self, kind: str, waiting: WaitingRun) -> None:
+    def _answer(self, kind: str, waiting: WaitingRun, note: str) -> None:
         """Answer a run, unless it was answered in the meantime."""
         self._refused = ""
         try:
             run = self._wb.run(waiting.run_id)
             request = run.review
             if request and request.get("review_id") == waiting.request.get("review_id"):
-                run.answer_review(answer(kind, note=self.note.value), wait=False)
-            self.note.value = ""
+                run.answer_review(answer(kind, note=note), wait=False)
         except WorkbenchError as error:
             self._refused = str(error)
         self.refresh()
@@ -217,11 +212,11 @@ def _read_run(run: Run, decisions: Any) -> WaitingRun | None:
         return None
     since = waiting_since(run.log, decisions, run.row["created_at"])
     changes = fork_changes(run, origin_of(run))
-    # a recorded graph has no needs
-    needs: Sequence[Data] = ()
-    if isinstance(run, Run):
-        needs = proposals.ledger({"reflections": run.reflections, "decisions": decisions})
-    return WaitingRun(run.run_id, run.message, request, needs, since, changes)
+    waiting = WaitingRun(run.run_id, run.message, request, since, changes)
+    if not isinstance(run, Run):  # a recorded graph has no needs
+        return waiting
+    needs = proposals.ledger({"reflections": run.reflections, "decisions": decisions})
+    return waiting._replace(needs=needs, words=asked_words(run))
 
 
 # the list
@@ -234,17 +229,19 @@ class WaitingRun(NamedTuple):
         run_id: its id.
         message: its question.
         request: the request for a decision.
-        needs: of the answer (``proposals.ledger``).
         since: since when it waits, UTC, ISO 8601.
         changes: of a fork (``family.changes``).
+        needs: of the answer (``proposals.ledger``).
+        words: of the question for what is searched.
     """
 
     run_id: str
     message: str
     request: Data
-    needs: Sequence[Data]
     since: str
     changes: Data | None
+    needs: Sequence[Data] = ()
+    words: Mapping[str, str] = {}
 
     @property
     def point(self) -> str:
@@ -270,7 +267,7 @@ def details(run: WaitingRun, labels: Labels) -> str:
     kind = proposals.kind(run.request)
     proposal = proposals.proposal(run.request)
     if kind in ("plan", "step"):
-        titles = document_titles(proposal)
+        titles = step_titles(Plan.load(proposal["plan"]), asked=run.words)
         steps = [titles.get(step_id, step_id) for step_id in proposal.get("wave") or titles]
         return name_list(steps, labels)
     if kind == "outline":

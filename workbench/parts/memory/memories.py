@@ -84,7 +84,7 @@ class MemoryView(Shown):
 
     def blocks(self) -> list[Block]:
         """Tables of it."""
-        return known_blocks(self.to_dict(), labels_for(self.message))
+        return [*known_blocks(self.to_dict(), labels_for(self.message))]
 
     def __repr__(self) -> str:
         return str(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from workbench.state import Data
@@ -24,7 +24,7 @@ class Rows(Shown, FrameList[Any]):
         self,
         rows: Iterable[Any],
         message: str,
-        blocks: Callable[[Sequence[Any], Labels], list[Block]],
+        blocks: Callable[[Sequence[Any], Labels], Iterable[Block]],
     ):
         super().__init__(rows)
         self.message = message
@@ -32,7 +32,7 @@ class Rows(Shown, FrameList[Any]):
 
     def blocks(self) -> list[Block]:
         """Return a table of them."""
-        return self._blocks(self, labels_for(self.message))
+        return [*self._blocks(self, labels_for(self.message))]
 
     __repr__ = Shown.__str__
 
@@ -40,8 +40,8 @@ class Rows(Shown, FrameList[Any]):
 # static forms
 
 
-def known_blocks(view: Data, labels: Labels) -> list[Block]:
-    """Return what is known of a person: what holds, what ended, and summaries."""
+def known_blocks(view: Data, labels: Labels) -> Iterator[Block]:
+    """Yield what is known of a person: what holds, what ended, and summaries."""
     holding, ended = (
         [row for row in view["memories"] if bool(row["ended_at"]) == gone]
         for gone in (False, True)
@@ -49,12 +49,10 @@ def known_blocks(view: Data, labels: Labels) -> list[Block]:
     count = labels("mem_count", n=len(holding))
     title = " · ".join((labels("mem_known_of", who=view["user"]), count))
     names = ("mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_id:code")
-    blocks: list[Block] = [
-        _table(title, names, holding, labels, notes=[] if holding else [labels("mem_nothing")])
-    ]
+    yield _table(title, names, holding, labels, notes=[] if holding else [labels("mem_nothing")])
     if ended:
         over = ("mem_section", "mem_content", "mem_from", "mem_until", "mem_why", "mem_id:code")
-        blocks.append(_table(labels("mem_ended"), over, ended, labels, opened=False))
+        yield _table(labels("mem_ended"), over, ended, labels, opened=False)
     for summary in view["summaries"]:
         by = (
             author(summary["author"], labels),
@@ -62,18 +60,17 @@ def known_blocks(view: Data, labels: Labels) -> list[Block]:
         )
         lines = cut(summary["text"], 1_500).splitlines()
         heading = f"{labels('mem_summary')}{labels('colon')}{summary['session_id']}"
-        blocks.append(Lines([(heading, "strong"), *lines, (" · ".join(filter(None, by)), "dim")]))
-    return blocks
+        yield Lines([(heading, "strong"), *lines, (" · ".join(filter(None, by)), "dim")])
 
 
-def found_blocks(query: str, rows: Sequence[Data], labels: Labels) -> list[Block]:
-    """Return what a search found, best first."""
+def found_blocks(query: str, rows: Sequence[Data], labels: Labels) -> Iterator[Block]:
+    """Yield what a search found, best first."""
     names = (":number", "mem_part", "mem_content", "mem_from", "mem_id:code")
-    return [_table(labels("mem_found", n=len(rows), query=query), names, rows, labels)]
+    yield _table(labels("mem_found", n=len(rows), query=query), names, rows, labels)
 
 
-def prompt_blocks(parts: Sequence[Data], labels: Labels) -> list[Block]:
-    """Return the token map of a prompt, and what was left out of it."""
+def prompt_blocks(parts: Sequence[Data], labels: Labels) -> Iterator[Block]:
+    """Yield the token map of a prompt, and what was left out of it."""
     total = sum(part["tokens"] for part in parts if part["kept"]) or 1
     rows = []
     for name in ORDER:
@@ -84,11 +81,10 @@ def prompt_blocks(parts: Sequence[Data], labels: Labels) -> list[Block]:
     heads = columns(labels, "mem_part", "mem_content", "mem_tokens:number", "mem_share:bar")
     sent = parts[0]["sent"]
     title = labels("mem_prompt" if sent else "mem_unsent", n=f"{total:,}")
-    blocks: list[Block] = [clipped(title, heads, rows, opened=sent)]
+    yield clipped(title, heads, rows, opened=sent)
     if out := [part for part in parts if not part["kept"]]:
         names = ("mem_part", "mem_content", "mem_from", "mem_tokens:number", "mem_why")
-        blocks.append(_table(labels("mem_left_out", n=len(out)), names, out, labels))
-    return blocks
+        yield _table(labels("mem_left_out", n=len(out)), names, out, labels)
 
 
 def _table(

@@ -57,7 +57,6 @@ from workbench.text import detect_language, fold, text_digest, unmarked
 from workbench.tools.scoring import field_values, word_shares
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 from workbench.views.labels import Labels
-from workbench.views.markup import cut
 
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 LED_BY = re.compile(
@@ -609,5 +608,4 @@ def consistency_texts(check: Data, labels: Labels) -> list[str]:
         return []
     lines = [labels("answer_supported", n=check["supported"], of=check["statements"])]
     pairs = check.get("contradictions") or ()
-    which = cut(labels("semicolon").join(pair["first"] for pair in pairs), 200)
-    return lines + [labels("report_contradicts", n=len(pairs), which=which)] * bool(pairs)
+    return lines + [labels("report_contradicts", n=len(pairs))] * bool(pairs)
