@@ -53,7 +53,7 @@ export default {
           if (latin && /[a-z0-9]/.test(low[at - 1] ?? "")) continue; // inside a word
           let end = at + word.length;
           while (latin && /[a-z0-9]/.test(low[end] ?? "")) end++; // to the end of the word
-          if (!typed.toLowerCase().includes(word) && !/^(e?s|e?d|ing)?$/.test(low.slice(at + word.length, end))) continue; // "directorial"
+          if (!typed.toLowerCase().includes(word) && !/^(e?s|e?d|ing)?$/.test(low.slice(at + word.length, end))) continue; // as "moss" in "mossy"
           const range = new Range();
           range.setStart(text, at);
           range.setEnd(text, end);

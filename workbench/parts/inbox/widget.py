@@ -202,7 +202,7 @@ class Inbox(CellRoot):
         return self._repr_mimebundle_()["text/plain"]
 
 
-def _read_run(run: Run, decisions: Any) -> WaitingRun | None:
+def _read_run(run: Any, decisions: Any) -> WaitingRun | None:
     """Return the request of a run, or why it cannot be read; None when it was answered at this very moment."""
     try:
         request = run.review
