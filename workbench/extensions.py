@@ -60,7 +60,7 @@ class Part(NamedTuple):
         readers: functions that read files as documents, by suffix (``knowledge/reading/corpus.py``).
         stores: where vectors or conversations may be kept instead.
         sources: what is asked outside the corpus.
-        services: what makes a ``Service``, or None; each is made once for an open workspace.
+        services: what makes a ``Service``; each is made once for an open workspace.
     """
 
     name: str

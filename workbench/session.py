@@ -105,8 +105,7 @@ class Workbench(Extended):
             raise
         try:
             for name, made_by in paths("services").items():
-                if service := load(made_by)(self):
-                    self._services[name] = service
+                self._services[name] = load(made_by)(self)
         except BaseException:
             self._work.close()
             raise

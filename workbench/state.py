@@ -191,7 +191,6 @@ class Question(TypedDict):
         understood: how it was read, one sentence per part, in the language of the question.
         not_applied: conditions it states that no typed field can hold; they are searched as words.
         preferences: id of a memory -> how the conditions that it adds are read.
-        left_out: id of a memory -> how many documents its conditions leave out.
     """
 
     text: str
@@ -210,7 +209,6 @@ class Question(TypedDict):
     understood: list[str]
     not_applied: list[str]
     preferences: NotRequired[dict[str, list[str]]]
-    left_out: NotRequired[dict[str, int]]
 
 
 class ExtractedEntities(TypedDict):
@@ -486,7 +484,7 @@ class Claim(TypedDict):
     """A statement of a section, held against what it cites.
 
     ``claim_id`` is the hash of its section and its number there; ``evidence_ids`` are of pieces; ``entities`` names;
-    ``supporting_ids`` (of pieces) and ``judge`` as in ``Supported``, which reports before had not.
+    ``supporting_ids`` (of pieces) and ``judge`` as in ``Supported``.
     """
 
     claim_id: str
@@ -496,8 +494,8 @@ class Claim(TypedDict):
     entities: list[str]
     verdict: Literal["supported", "partly", "unsupported", "unjudged", "uncited"]
     why: str
-    supporting_ids: NotRequired[list[str]]
-    judge: NotRequired[str]
+    supporting_ids: list[str]
+    judge: str
 
 
 class SectionContent(TypedDict):

@@ -146,7 +146,7 @@ def test_an_abstract_assumptions_and_a_writer_of_one_s_own_are_held(session, ser
     with pytest.raises(RunError, match="report cannot be True"):
         session.start(TOPIC, kb="harbour", report=True)
     server.respond = writes
-    made = session.report(TOPIC, kb="harbour", assumptions="Only \ud800 <b>\x1b[31m\n## bridges | count.").report
+    made = session.report(TOPIC, kb="harbour", assumptions=["Only \ud800 <b>\x1b[31m\n## bridges | count."]).report
     whole(made)
     assert "## bridges \\| count." in made.text
 

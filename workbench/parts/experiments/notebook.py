@@ -14,9 +14,8 @@ and afterwards, anywhere::
 from __future__ import annotations
 
 import ast
-import inspect
 import os
-import typing
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from glob import glob
@@ -27,12 +26,14 @@ from workbench.errors import WorkbenchError, shown
 from workbench.state import Data, Json
 
 MIME = "application/json"
+_KIND = re.compile(r"(?:\b(?:int|float|str|bool|list|dict|None)\b|[\[\], |])+")
+"""A type that is made of built-in ones; any other allows every value."""
 
 
 class Parameter(NamedTuple):
-    """A parameter of a notebook: its type as its cell declares it, else that of its default."""
+    """A parameter of a notebook: its type as its cell writes it, else that of its default."""
 
-    kind: Any
+    kind: str
     default: Any
 
 
@@ -40,17 +41,17 @@ def declared(source: str) -> dict[str, Parameter]:
     """Return the parameters that a cell declares, by name: ``top_k: int = 8``, or ``top_k = 8``.
 
     >>> declared("top_k: int = 8\\nnames: list[str] = []")["names"]
-    Parameter(kind=list[str], default=[])
+    Parameter(kind='list[str]', default=[])
 
     Raises:
         WorkbenchError: a default is not a plain value.
     """
     parameters_by_name = {}
     for statement in ast.parse(source).body:
-        kind = None
+        kind = ""
         match statement:
             case ast.AnnAssign(ast.Name(name), annotation, value):
-                kind = _kind(annotation)
+                kind = ast.unparse(annotation)
             case ast.Assign([ast.Name(name), *_], value):
                 pass
             case _:
@@ -61,31 +62,14 @@ def declared(source: str) -> dict[str, Parameter]:
             raise WorkbenchError(
                 f"The default of {name} is computed. Give a plain value: a number, text, list."
             ) from None
-        parameters_by_name[name] = Parameter(kind or type(default), default)
+        parameters_by_name[name] = Parameter(kind or type(default).__name__, default)
     return parameters_by_name
-
-
-def _kind(annotation: ast.expr) -> Any:
-    """Return the type of an annotation that is made of built-in types; anything else allows every value."""
-    match annotation:
-        case ast.Name(name):
-            kinds = (int, float, str, bool, list, dict)
-            return next((kind for kind in kinds if kind.__name__ == name), Any)
-        case ast.Subscript(outer, ast.Tuple(inside)):
-            return _kind(outer)[tuple(map(_kind, inside))]
-        case ast.Subscript(outer, inside):
-            return _kind(outer)[_kind(inside)]
-        case ast.BinOp(left, _, right):
-            return typing.Union[_kind(left), _kind(right)]  # noqa: UP007
-        case ast.Constant(None):
-            return type(None)
-    return Any
 
 
 def check(declared: Mapping[str, Parameter], values: Data, where: str = "The notebook") -> Json:
     """Return the given values in the declared types; text becomes a list or a number where one is declared.
 
-    >>> check({"names": Parameter(list[str], [])}, {"names": '["a"]'})
+    >>> check({"names": Parameter("list[str]", [])}, {"names": '["a"]'})
     {'names': ['a']}
 
     Raises:
@@ -93,15 +77,13 @@ def check(declared: Mapping[str, Parameter], values: Data, where: str = "The not
     """
     from pydantic import TypeAdapter, ValidationError
 
-    listed = ", ".join(
-        f"{name}: {inspect.formatannotation(parameter.kind)}"
-        for name, parameter in declared.items()
-    )
+    listed = ", ".join(f"{name}: {parameter.kind}" for name, parameter in declared.items())
     checked = {}
     for name, value in values.items():
         if name not in declared:
             raise WorkbenchError(f"{where} has no parameter {name!r}. Known: {listed}.")
-        adapter = TypeAdapter(declared[name].kind)
+        kind: Any = declared[name].kind
+        adapter = TypeAdapter(kind if _KIND.fullmatch(kind) else Any)
         try:
             try:
                 checked[name] = adapter.validate_python(value, strict=True)

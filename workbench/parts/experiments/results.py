@@ -367,20 +367,6 @@ class Results(Cells):
         ]
         return pandas.DataFrame(rows)
 
-    def calls(self) -> pandas.DataFrame:
-        """Return a row for each call of a planner, tool, model or handler in each cell, from the tapes."""
-        names = ("kind", "name", "seconds", "tokens", "replayed")
-        return pandas.DataFrame(
-            {
-                **row["parameters"],
-                **pick(row, "question", "repeat", "run_id"),
-                **{name: getattr(effect, name) for name in names},
-            }
-            for row in self._store.cells()
-            if row["executed"] is not None and row["run_id"] in self._wb.runs
-            for effect in self._wb.run(row["run_id"]).tape()
-        )
-
     def scores(self, measure: str = "", over_repeats: str = "mean") -> pandas.DataFrame:
         """Return the scores of finished cells, a row for each question and a column for each configuration."""
         rows = self._store.values(measure or self.spec.measure)
@@ -556,10 +542,9 @@ class Results(Cells):
         """Draw the configurations.
 
         Args:
-            kind: ``cost``: quality against seconds, with the front that none beats; ``parallel``: parameters and
-                figure of each; ``questions``: each question in the first configuration and another; ``hidden``: how it
+            kind: ``cost``: quality against seconds, with the front that none beats; ``hidden``: how each question
                 turned, by how hidden its gold documents are.
-            configuration: the other one of ``questions`` and ``hidden``.
+            configuration: the other one of ``hidden``.
 
         Raises:
             WorkbenchError: there is no such kind.

@@ -120,10 +120,6 @@ class Spec(Strict):
             yield ("name",), "name either questions or a notebook."
         if self.grid and self.configurations:
             yield ("grid",), "give a grid or configurations, not both."
-        if {"grid", "configurations"} & self.model_fields_set and not (
-            self.grid or self.configurations
-        ):
-            yield ("grid",), "grid has no parameters."
         if (self.random and self.optuna) or not (self.grid or self.random is self.optuna):
             yield ("random",), "either random or optuna draws from a grid."
         if self.size > MOST_CELLS and not self.random and not self.optuna:

@@ -37,10 +37,6 @@ LEADS_TO, IN_GROUP = "leads_to", "in_group"
 ARRAYS = ("nodes", "edges")
 VAULT = ".obsidian"
 """The folder at the root of a vault, from which its canvases name files."""
-_SIDES = ("top", "right", "bottom", "left")
-_ENDS = ("none", "arrow")
-_CHOICES = {"fromSide": _SIDES, "toSide": _SIDES, "fromEnd": _ENDS, "toEnd": _ENDS}
-"""What an edge may say of its two ends."""
 _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _EMPHASIS = re.compile(r"\*{1,3}|`|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
@@ -84,14 +80,6 @@ class Canvas:
                 self.problems += [f"{label} {reason}" for reason, _ in faults]
                 if not any(fatal for _, fatal in faults):
                     elements[element["id"]] = element
-        boxes: dict[tuple[float, ...], str] = {}
-        for node in self.groups:
-            first = boxes.setdefault(box(node), node["id"])
-            if first != node["id"]:
-                both = f"group {shown(node['id'])} covers just what group {shown(first)} covers"
-                self.problems.append(
-                    f"{both}, so that each would hold the other; it counts as inside: move one"
-                )
 
     @staticmethod
     def read_text(path: Path) -> str:
@@ -161,11 +149,8 @@ class Canvas:
             CanvasError: with the known ones.
         """
         if node_id not in self.nodes:
-            names = (
-                ", ".join([*map(repr, list(self.nodes)[:8]), *["…"] * (len(self.nodes) > 8)])
-                or "none"
-            )
-            raise CanvasError(f"There is no node {shown(node_id)}. Known: {names}")
+            names = ", ".join(map(repr, list(self.nodes)[:8])) or "none"
+            raise CanvasError(f"There is no node {shown(node_id)}. The first are: {names}")
         return self.nodes[node_id]
 
     def relations(self, texts: Mapping[str, tuple[str, str]]) -> tuple[dict[str, list[Any]], ...]:
@@ -404,12 +389,6 @@ def _optional(element: Data) -> Iterator[tuple[str, bool]]:
             f"has color {shown(element['color'])}, which is ignored: use 1 to 6, or #rrggbb",
             False,
         )
-    for key, values in _CHOICES.items():
-        if key in element and element[key] not in values:
-            yield (
-                f"has {key} {shown(element[key])}, which is ignored: use one of {', '.join(values)}",
-                False,
-            )
 
 
 def box(node: Data) -> tuple[float, ...]:
@@ -419,19 +398,18 @@ def box(node: Data) -> tuple[float, ...]:
 
 def _parents(nodes: Sequence[Data]) -> dict[str, str]:
     """Return the smallest group around each node; of equal rectangles the later one is inside."""
-    import numpy as np
-
     groups = [node for node in reversed(nodes) if node["type"] == "group"]
     # the later of equal ones comes first
     groups.sort(key=lambda node: node["width"] * node["height"])
     place = {node["id"]: n + 1 for n, node in enumerate(groups)}
-    boxes = np.array([box(node) for node in groups], dtype=float).reshape(-1, 4)
+    areas = [(node["id"], *box(node)) for node in groups]
     parents = {}
     for node in nodes:
-        first, last = np.array(box(node)).reshape(2, 2)
-        larger = place.get(node["id"], 0)  # a group is not inside a smaller one
-        holds = (boxes[larger:, :2] <= first) & (boxes[larger:, 2:] >= last)
-        inside = holds.all(axis=1)
-        if inside.any():
-            parents[node["id"]] = groups[larger + int(inside.argmax())]["id"]
+        left, top, right, low = box(node)
+        larger = areas[place.get(node["id"], 0) :]  # a group is not inside a smaller one
+        holding = (
+            i for i, a, b, c, d in larger if a <= left and b <= top and right <= c and low <= d
+        )
+        if group := next(holding, ""):
+            parents[node["id"]] = group
     return parents

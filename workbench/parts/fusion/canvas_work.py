@@ -452,9 +452,9 @@ def read_question(
     """
     nodes = question_nodes(base, canvas)
     if missing := [target for target in targets if target not in nodes]:
-        hint = f"{', '.join(list(nodes)[:10])}{', ...' if len(nodes) > 10 else ''}"
+        names = ", ".join(list(nodes)[:10])
         raise WorkbenchError(
-            f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {hint}."
+            f"There is no node {shown(missing[0])} in {shown(canvas)}. The first are: {names}."
         )
     titles = list[str]()
     texts = []

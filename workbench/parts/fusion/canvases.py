@@ -295,8 +295,6 @@ def canvas(wb: Any, path: str | Path) -> CanvasFile:
 
 def drawn(canvas: Canvas, labels: Labels, marks: Mapping[str, str] = {}) -> Markup:
     """Return the picture: groups behind, then nodes with their ``marks``, then edges; everything in it is text."""
-    # Pixels; a browser draws no more.
-    widest = 20_000
     # Pixels of a page to which it is fitted: text keeps its size, so more of it is seen in a
     # larger picture.
     fitted = 800
@@ -330,7 +328,7 @@ def drawn(canvas: Canvas, labels: Labels, marks: Mapping[str, str] = {}) -> Mark
         name=labels(
             "canvas_told", n=len(canvas.nodes), m=len(canvas.edges), g=len(canvas.groups)
         ),
-        scale=min(_SCALE, widest / max(wide, high)),
+        scale=_SCALE,
         frame=(left, top, wide, high),
         nodes=nodes,
         routes=routes,

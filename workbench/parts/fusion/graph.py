@@ -70,8 +70,6 @@ SOURCES = ("retrieve_graph", "retrieve_vectors")
 class FusionOptions(FusionSettings):
     """How two sources are fused, and how often they are asked again."""
 
-    fusion_strategy: str = "rrf"  # type: ignore[assignment]
-    """rrf, weighted, cascade, zscore or percentile"""
     rerank_model: str = ""
     """The reranker; empty: the one of the knowledge base, none: none"""
     top_k: int = Field(10, ge=1, le=1000)
@@ -376,12 +374,7 @@ def read_config(config: RunnableConfig, **settings: Any) -> FusionConfig:
             "Set WORKBENCH_VECTOR_STORE=lancedb and WORKBENCH_LANCEDB_PATH, and `workbench kb rebuild` it."
         )
     with refusing():
-        options = FusionConfig.model_validate({**settings, **own})
-    if options.fusion_strategy not in STRATEGIES:
-        raise WorkbenchError(
-            f"There is no fusion strategy {shown(options.fusion_strategy)}. Known: {', '.join(STRATEGIES)}."
-        )
-    return options
+        return FusionConfig.model_validate({**settings, **own})
 
 
 def fusion_options(settings: Settings) -> Json:

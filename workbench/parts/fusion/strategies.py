@@ -76,4 +76,4 @@ STRATEGIES: Mapping[str, Strategy] = {
     "zscore": zscore,
     "percentile": percentile,
 }
-"""By name; a custom one is added here."""
+"""By name; a custom one is added here, and its name in ``settings.py``."""

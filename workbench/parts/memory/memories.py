@@ -86,8 +86,7 @@ class MemoryView(Shown):
         """Tables of it."""
         return [*known_blocks(self.to_dict(), labels_for(self.message))]
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = Shown.__str__
 
 
 class Memories:
@@ -212,14 +211,14 @@ class Memories:
     # the tools of an agent
 
     def core_memory_update(
-        self, section: str, content: str | Data, *, user: str = "default", author: str = "person"
+        self, section: str, content: str, *, user: str = "default", author: str = "person"
     ) -> Json:
         """Write something into core memory: what it contradicts is replaced, and stays in the history.
 
         Args:
             section: ``persona`` (what the assistant is), ``human``, or a part of it: ``name``, ``preferences``,
                 ``current_intent``, ``facts``. In ``human`` the text says which part it is.
-            content: a sentence, as "does not like horror"; for ``human`` also an object, part by part.
+            content: a sentence, as "does not like horror".
             user: of whom.
             author: who writes it.
 
@@ -229,10 +228,7 @@ class Memories:
         Raises:
             WorkbenchError: there is no such section, or nothing to write.
         """
-        parts = content if isinstance(content, Mapping) else {section: content}
-        for part, texts in parts.items():
-            for text in [texts] if isinstance(texts, str) else texts:
-                self._store.remember(user, part, text, author=author)
+        self._store.remember(user, section, content, author=author)
         return core_memory(self._store.memories(user))
 
     def archival_memory_insert(

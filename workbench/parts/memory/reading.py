@@ -15,8 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases
-from workbench.state import Condition, Data, MemoryQuestion, Noted, RouteDecision
-from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences, stem, terms, unmarked
+from workbench.state import Data, MemoryQuestion, Noted, RouteDecision
+from workbench.text import (
+    CJK,
+    STOP_WORDS,
+    closest,
+    content_stems,
+    fold,
+    sentences,
+    stem,
+    terms,
+    unmarked,
+)
 from workbench.views.labels import Labels
 from workbench.views.markup import cut
 
@@ -135,7 +145,7 @@ def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> Rou
             c for c in both["conditions"] if c["op"] == op and fold(str(c["value"])) not in text
         ]
         conditions = [*question["conditions"], *own]
-        if own and (fitting := _count(bases, conditions)):
+        if own and any(base.select(conditions) for base in bases):
             open_to_likes = open_to_likes and op == "ne"
             new = [line for line in both["understood"] if line not in question["understood"]]
             understood = [
@@ -143,19 +153,13 @@ def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> Rou
                 *(line + because.format(note["content"]) for line in new),
             ]
             preferences = {**question.get("preferences", {}), note["id"]: new}
-            left_out = _count(bases, question["conditions"]) - fitting
             question = {
                 **question,
                 "conditions": conditions,
                 "understood": understood,
                 "preferences": preferences,
-                "left_out": {**question.get("left_out", {}), note["id"]: left_out},
             }
     return {**decision, "question": question, "filters": question["conditions"]}
-
-
-def _count(bases: Bases, conditions: Sequence[Condition]) -> int:
-    return sum(len(base.select(conditions)) for base in bases)
 
 
 def same_thing(new: Data, old: Data) -> bool:
@@ -352,21 +356,17 @@ def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> 
     ]
     count = MOST_NOTES if statements and wanted else 1
     return [
-        _side(exchange, request["whose"], wanted, labels)
+        _side(exchange, request["whose"], request["about"], labels)
         for exchange in (statements or best)[:count]
     ]
 
 
-def _side(exchange: _Exchange, whose: str, wanted: set[str], labels: Labels) -> str:
+def _side(exchange: _Exchange, whose: str, about: str, labels: Labels) -> str:
     role = whose or (
         "assistant" if IS_QUESTION.search(exchange.user) and exchange.assistant else "user"
     )
     text = exchange.user if role == "user" else exchange.assistant
-    also = subject_stems(exchange.user)
-    best = max(
-        sentences(text) or [text],
-        key=lambda s: (len(wanted & subject_stems(s)), len(also & subject_stems(s))),
-    )
+    best = closest(about or exchange.user, sentences(text)) or text
     verb = "ask" if role == "user" and IS_QUESTION.search(best) else "say"
     return _quoted(f"{role}_{verb}", exchange.at, best, labels)
 

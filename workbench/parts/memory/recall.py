@@ -17,6 +17,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from math import log1p, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,7 +37,7 @@ from workbench.parts.memory.views import Rows, prompt_blocks
 from workbench.ports import Context, Remembering
 from workbench.records.conversations import SqlConversations
 from workbench.records.prompts import fenced
-from workbench.records.tape import begun, estimated_tokens
+from workbench.records.tape import estimated_tokens
 from workbench.runs.driver import Driver
 from workbench.runs.stored import Recording, prompts_of, snapshot
 from workbench.settings import RULES, Settings
@@ -238,13 +239,11 @@ async def noticed(
 def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     """Return what ``noticed`` does, without a model."""
     notes, rest = read_preferences(message)
-    if not notes:
-        return {
-            "noted": [],
-            "recalls": question_to_memory(message, memories),
-            "to_search": message,
-        }
-    return {"noted": notes[:MOST_NOTED], "recalls": None, "to_search": message if rest else ""}
+    return {
+        "noted": notes[:MOST_NOTED],
+        "recalls": None if notes else question_to_memory(message, memories),
+        "to_search": message if rest else "",
+    }
 
 
 async def _by_model(
@@ -283,16 +282,11 @@ def prompt_parts(run: Recording) -> Rows:
     Where no model writes it is what one would be sent. A row has ``part`` (``system``, ``core``, ``summary``,
     ``episode``, ``evidence``, ``history`` or ``question``), ``id``, ``text``, ``tokens`` (``estimated_tokens``),
     ``kept``, ``why`` not (``budget``, ``enough`` or ``left_out``), ``sent`` (to a model), ``at``, ``author``, and the
-    ``session`` and ``turn`` in which it was said, its ``content``, the ``conditions`` that it became, how many
-    documents they ``left_out``, whether it is ``quoted`` in the answer, and ``unused``: the rules, which alone worked,
-    did neither.
+    ``session`` and ``turn`` in which it was said, its ``content``, the ``conditions`` that it became,
+    whether it is ``quoted`` in the answer, and ``unused``: the rules, which alone worked, did neither.
     """
-    from workbench.graphs.slots import evidence_text
-
     run = snapshot(run)
     prompt = prompts_of(run).for_language("writer", detect_language(run.message))
-    default = Settings.model_fields["merge_max_characters"].default
-    limit = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
     store = find_store(run._workspace, run.run_id)
     calls = run.calls()
@@ -305,14 +299,13 @@ def prompt_parts(run: Recording) -> Rows:
         _part("system", f"{prompt.system}\n{frame}"),
         *(part for part in recalled if part["part"] != "history"),
     ]
-    if run.evidence:
-        parts.append(_part("evidence", evidence_text(run.evidence, int(limit))))
+    if evidence := (run.state.get("merged") or {}).get("context"):
+        parts.append(_part("evidence", evidence))
     parts += [part for part in recalled if part["part"] == "history"]
     rows = []
     for part in [*parts, _part("question", run.message)]:
         row = {**part, **store.source(part["message_id"]), "sent": sent}
         row["conditions"] = question.get("preferences", {}).get(part["id"], [])
-        row["left_out"] = question.get("left_out", {}).get(part["id"])
         row["quoted"] = part["id"] in quoted
         used = row["conditions"] or row["quoted"]
         row["unused"] = by_rules and part["part"] == "core" and not used
@@ -733,10 +726,10 @@ def _of_the_corpus(messages: Sequence[Data], notes: Sequence[Any]) -> list[Data]
         m["role"] == "user" and question_to_memory(str(m["content"]), notes) is not None
         for m in messages
     ]
-    answered = [False, *to_memory][: len(messages)]
+    answered = [False, *to_memory]
     return [
         m
-        for m, question, answer in zip(messages, to_memory, answered, strict=True)
+        for m, question, answer in zip(messages, to_memory, answered, strict=False)
         if not (question or answer)
     ]
 
@@ -782,8 +775,7 @@ def summarize(messages: Sequence[Data]) -> str:
 def _questions(messages: Sequence[Data]) -> Iterator[tuple[str, str]]:
     """Yield the sentences of the person that are to be answered, each with the answer that follows."""
     nothing = {"role": "", "content": ""}
-    # there may be no message
-    for message, following in zip(messages, [*messages[1:], nothing], strict=False):
+    for message, following in pairwise([*messages, nothing]):
         if message["role"] != "user" or is_small_talk(message["content"]):
             continue
         answer = str(following["content"]) if following["role"] == "assistant" else ""

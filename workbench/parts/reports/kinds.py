@@ -84,7 +84,7 @@ def report_type(name: str) -> ReportType:
     Raises:
         WorkbenchError: lists the known ones.
     """
-    kind = _TYPES.get(_NAMES.get(name, name)) if isinstance(name, str) else None
+    kind = _TYPES.get(_NAMES.get(name, name))
     if kind is None:
         raise WorkbenchError(
             f"There is no report type {shown(name)}. Known: {', '.join(_TYPES)}. "

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup
@@ -92,7 +92,7 @@ def answer_lines(text: str) -> str:
 
 def words(value: object) -> str:
     """Any value as text that can be shown."""
-    return visible(clean(str(value if value is not None else "")))
+    return visible(clean(str(value)))
 
 
 def address(value: object) -> str:
@@ -104,11 +104,7 @@ def address(value: object) -> str:
     if not isinstance(value, str):
         return ""
     try:
-        return re.sub(
-            r"[\s<>()\\`{}|$*]",
-            lambda match: f"%{ord(match[0]):02X}",
-            str(_HTTP.validate_python(value)),
-        )
+        return quote(str(_HTTP.validate_python(value)), safe="%/:?#[]@!&'+,;=^\"")
     except ValidationError:
         return ""
 

@@ -45,12 +45,12 @@ _UPDATE_OPTIONS = ("kb", "user", "worker", "thresholds", "settings", "prompts", 
 """Options of a run that hold for its update too."""
 
 
-def _sentences(value: Any) -> Any:
-    """Return one sentence as a list, and texts as a store takes them."""
-    values = [value] if isinstance(value, str) else value or []
-    if isinstance(values, list | tuple):
-        return [clean(v) if isinstance(v, str) else v for v in values]
-    return values
+def _storable(value: Any) -> Any:
+    """Return a text as a store takes it."""
+    return clean(value) if isinstance(value, str) else value
+
+
+Sentence = Annotated[str, BeforeValidator(_storable), Field(pattern=r"\S", max_length=1_000)]
 
 
 class ReportOptions(BaseModel, extra="forbid"):
@@ -58,11 +58,7 @@ class ReportOptions(BaseModel, extra="forbid"):
 
     report_type: str | None = None
     style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] | None = None
-    assumptions: Annotated[
-        list[Annotated[str, Field(pattern=r"\S", max_length=1_000)]],
-        Field(max_length=50),
-        BeforeValidator(_sentences),
-    ] = []
+    assumptions: list[Sentence] = Field([], max_length=50)
     cached: bool = True
 
 
@@ -397,7 +393,7 @@ def write_report(
     wb: Any,
     question: str,
     *,
-    assumptions: Sequence[str] | None = None,
+    assumptions: Sequence[str] = (),
     report_type: str | None = None,
     style: str | None = None,
     cached: bool = True,

@@ -7,5 +7,5 @@ PART = Part(
     __name__,
     settings="settings:ServeSettings",
     commands={"mcp": "commands:mcp", "serve": "commands:over_http"},
-    services={"observers": "metrics:observers"},
+    services={"observers": "metrics:Observers"},
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import signal
 from contextlib import suppress
-from importlib.util import find_spec
 
 import click
 
 from workbench.cli.page import Page, paged
-from workbench.errors import MissingExtra
+from workbench.errors import needing
 
 TOOLS = (
     *("search", "ask", "show", "answer"),
@@ -32,11 +31,9 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
     Over standard input and output: search, ask, show, answer a pause, and what is remembered of a person. No tool
     takes a path. With --only search --only show nothing is written.
     """
-    if not find_spec("mcp"):
-        raise MissingExtra("workbench mcp", "mcp")
-    with page.open() as wb:
+    with needing("workbench mcp", "mcp"):
         from workbench.parts.serve.mcp import make_server
-
+    with page.open() as wb:
         make_server(wb, tuple(dict.fromkeys(only)) or TOOLS).run()
 
 
@@ -64,18 +61,17 @@ def over_http(page: Page, host: str, port: int, heartbeat: float) -> None:
     Only this machine is answered, unless WORKBENCH_HTTP_TOKEN is set, of 16 characters or more: every request then
     carries it as "Authorization: Bearer TOKEN".
     """
-    if not (find_spec("starlette") and find_spec("uvicorn")):
-        raise MissingExtra("workbench serve", "http")
-    with page.open() as wb:
-        from workbench.parts.serve import http
+    with needing("workbench serve", "http"):
+        import uvicorn  # noqa: F401
 
-        with http.listen(host, port, http.read_token(wb.settings)) as listening:
-            port = listening.getsockname()[1]
-            page.give(
-                {"host": host, "port": port},
-                f"Listening on http://{host}:{port}/api/v1 (Ctrl-C ends it).",
-            )
-            # stopped either way, the workspace is closed
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-            with suppress(KeyboardInterrupt):
-                http.make_server(wb, heartbeat).run(sockets=[listening])
+        from workbench.parts.serve import http
+    with page.open() as wb, http.listen(host, port, http.read_token(wb.settings)) as listening:
+        port = listening.getsockname()[1]
+        page.give(
+            {"host": host, "port": port},
+            f"Listening on http://{host}:{port}/api/v1 (Ctrl-C ends it).",
+        )
+        # stopped either way, the workspace is closed
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
+            http.make_server(wb, heartbeat).run(sockets=[listening])

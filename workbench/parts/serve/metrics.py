@@ -16,12 +16,11 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import suppress
 from datetime import datetime
-from importlib.util import find_spec
+from functools import cache
 from typing import Any, NamedTuple
 
-from workbench.errors import MissingExtra
+from workbench.errors import needing
 from workbench.extensions import Service
 from workbench.records.figures import own
 from workbench.runs.calls import Call
@@ -32,7 +31,6 @@ from workbench.text import own_table
 
 _OTHER_LABEL = "other"
 _TABLE = own_table(__file__)
-_served: dict[str, Metrics] = {}
 _lock = threading.Lock()
 _log = logging.getLogger(__name__)
 
@@ -100,11 +98,14 @@ class Metrics:
             self._seconds[name].observe(seconds)
 
 
+_metrics = cache(Metrics)
+
+
 def serve(address: str) -> Metrics | None:
     """Return the counters that are served at ``HOST:PORT``; None, with a warning, where that fails."""
     with _lock:
         try:
-            return _served.setdefault(address, _served.get(address) or Metrics(address))
+            return _metrics(address)
         except Exception as error:
             # a port that is taken, or whatever the library raises, must not stop a run
             text = "WORKBENCH_METRICS=%s cannot be served, and nothing is counted here: %s: %s. Name another port."
@@ -130,12 +131,12 @@ class Observers(Service):
         self._threads: list[threading.Thread] = []
         self.metrics = None
         if wb.settings.spans:
-            _check_library(
-                "opentelemetry.exporter.otlp.proto.http", "WORKBENCH_SPANS=otlp", "tracing"
-            )
+            with needing("WORKBENCH_SPANS=otlp", "tracing"):
+                import opentelemetry.exporter.otlp.proto.http  # noqa: F401
             self._observe["spans"] = send
         if wb.settings.metrics:
-            _check_library("prometheus_client", "WORKBENCH_METRICS", "metrics")
+            with needing("WORKBENCH_METRICS", "metrics"):
+                import prometheus_client  # noqa: F401
             self.metrics = serve(wb.settings.metrics)
         if counters := self.metrics:
             self._observe["metrics"] = lambda run: counters.count(run, wb.tools)
@@ -167,18 +168,6 @@ class Observers(Service):
         for thread in self._threads:
             # How long closing waits for observers at work.
             thread.join(5)
-
-
-def observers(wb: Any) -> Observers | None:
-    """Return the observers of a workspace; None where its settings name none."""
-    return Observers(wb) if wb.settings.spans or wb.settings.metrics else None
-
-
-def _check_library(library: str, setting: str, extra: str) -> None:
-    with suppress(ModuleNotFoundError):  # of a parent
-        if find_spec(library):
-            return
-    raise MissingExtra(setting, extra)
 
 
 _PREVIEW = 200
@@ -299,14 +288,13 @@ def send(run: Recording) -> None:
 
     if run.options.get("incognito"):
         return
-    spans = run_spans(run)
     provider = TracerProvider(
         resource=Resource.create({"service.name": "workbench"}), shutdown_on_exit=False
     )
     provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
     tracer = provider.get_tracer("workbench")
     started = list[Any]()
-    for span in spans:
+    for span in run_spans(run):
         parent = None if span.inside is None else set_span_in_context(started[span.inside])
         started.append(
             tracer.start_span(
@@ -315,8 +303,7 @@ def send(run: Recording) -> None:
         )
         if span.failed:
             started[-1].set_status(Status(StatusCode.ERROR, span.failed[:_PREVIEW]))
-    for otel_span, span in reversed(list(zip(started, spans, strict=True))):
-        otel_span.end(end_time=span.end)
+        started[-1].end(end_time=span.end)
     provider.shutdown()
 
 
