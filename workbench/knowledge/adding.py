@@ -227,7 +227,7 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
         connection.execute(f"DELETE FROM {table} WHERE doc_id = ?", (doc_id,))
 
 
-_VERSION = 22
+_VERSION = 23
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
 _GRAPH = ("entities", "relations", "mentions", "names", "communities", "homes")
 

@@ -113,7 +113,7 @@ class Effect:
             also ``node``, ``edge``, ``task`` and ``call``.
         name: of the tool, model, method, node or function.
         parts: everything that it depends on, as JSON: ``version`` of the tool, the knowledge base or the code, and
-            ``input``; of a recorded graph, digests of them and of ``config``, ``answers``.
+            ``input``; of a recorded graph, digests of them and of ``config``, ``context``, ``answers``.
         value: what came back, as JSON; of a tool ``{"record", "body"}``; of a node that asked a person its questions.
         seconds: how long it took when it was made.
         tokens: what a model read and wrote.

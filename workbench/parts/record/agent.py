@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import CapsuleError, NotPaused, RunError, shown
@@ -395,6 +394,7 @@ class RecordedGraph:
         with releasing(store, live):
             row = store.get(run_id)
             options = row["options"]
+            recorder = Recorder(self, row)
             config = options["config"]
             configurable = {**config.get("configurable", {}), "thread_id": run_id}
             config = {**config, "configurable": configurable}
@@ -402,7 +402,6 @@ class RecordedGraph:
             context = (
                 self.load_text(context) if context else langgraph_copy.default_context(self.graph)
             )
-            recorder = Recorder(self, row, context)
             snapshot = await self._copy.aget_state(config)
             fresh = not recorder.own and not snapshot.tasks
             if fresh:  # it begins where its conversation stood
@@ -646,7 +645,7 @@ class GraphRun(StoredRun):
         *,
         state: Data | None = None,
         result: Any = UNCHANGED,
-        answers: Data = MappingProxyType({}),
+        answers: Data | Sequence[Any] | Any = None,
         input: Any = None,
         wait: bool = True,
     ) -> GraphRun:
@@ -737,7 +736,7 @@ class GraphRun(StoredRun):
         self,
         mode: str,
         edits: Mapping[str, Json],
-        answers: Data = MappingProxyType({}),
+        answers: Any = None,
         inputs: Any = None,
         sources: Sequence[str] = (),
         wait: bool = True,
@@ -753,9 +752,11 @@ class GraphRun(StoredRun):
             (at.rpartition("/")[0], decision) for at, _, decision in looking.answered(self)
         ]
         nodes = dict.fromkeys(node for node, _ in answered)
+        if answers is not None and not isinstance(answers, Mapping):
+            answers = dict.fromkeys(nodes, answers)
         texts = {
             node: {"answer": self.agent.dump_text(answer, "The answer")}
-            for node, answer in answers.items()
+            for node, answer in (answers or {}).items()
         }
         if unknown := texts.keys() - nodes.keys():
             listed = ", ".join(nodes) or "none"

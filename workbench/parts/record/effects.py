@@ -13,23 +13,16 @@ import operator
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, is_dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessageChunk, BaseMessage, ToolMessage, convert_to_messages
+from langchain_core.outputs import ChatGeneration, Generation
 from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import add_messages
 from langgraph.store.base import Op, PutOp
@@ -61,11 +54,23 @@ def copied(value: Any) -> Any:
 
 
 class TrackedState(Json):
-    """A copy of the state for a node, which notes the fields that are read."""
+    """The state as a node gets it, which notes the fields that are read, and gives copies of them."""
 
     def __init__(self, state: Data):
-        super().__init__({name: copied(value) for name, value in state.items()})
+        super().__init__(state)
         self.fields = set[str]()
+        self._copies = set[str]()
+
+    def note(self, names: Iterable[str]) -> None:
+        """Note that these fields are read."""
+        for name in names:
+            self.fields.add(name)
+            if dict.__contains__(self, name) and name not in self._copies:
+                self[name] = copied(dict.__getitem__(self, name))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._copies.add(name)
+        super().__setitem__(name, value)
 
 
 _OF_ONE = ("__getitem__", "__contains__", "get", "pop", "setdefault")
@@ -85,7 +90,7 @@ _OF_ALL = (
 
 def _noted(method: str) -> Callable[..., Any]:
     def tracked(self: TrackedState, *args: Any) -> Any:
-        self.fields.update(args[:1] if method in _OF_ONE else dict.keys(self))
+        self.note(args[:1] if method in _OF_ONE else list(dict.keys(self)))
         return getattr(dict, method)(self, *args)
 
     return tracked
@@ -102,7 +107,7 @@ CALLED = "called"
 
 @dataclass
 class Place:
-    """Where the running code stands: its run, its node, and how often each call was made in it.
+    """Where the running code stands: its run, its node, how often each call was made in it, and what models are asked.
 
     Outside of nodes ``at`` is empty.
     """
@@ -111,6 +116,9 @@ class Place:
     at: str = ""
     asks: bool = False
     calls: Counter[str] = field(default_factory=Counter)
+    waiting: dict[tuple[str, str], list[Effect]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
 
 _place: ContextVar[Place | None] = ContextVar("workbench_place", default=None)
@@ -130,7 +138,6 @@ class Recorder(Tape):
     Args:
         agent: the recorded graph, which reads and writes its values.
         row: of the run: its options say how it is made.
-        context: of the run, as the graph's ``context_schema`` has it.
 
     Attributes:
         own: effects that this run has already.
@@ -139,7 +146,7 @@ class Recorder(Tape):
         is_ready: something was asked just now that has an answer: the graph can continue.
     """
 
-    def __init__(self, agent: RecordedGraph, row: RunRow, context: Any):
+    def __init__(self, agent: RecordedGraph, row: RunRow):
         options = row["options"]
         spec = options["tape"]
         self.own = own = agent.load_effects(row["run_id"])
@@ -152,9 +159,7 @@ class Recorder(Tape):
         # by place, `{"result": value}` or `{"state": {field: value}}`
         self._edits = {at: agent.load_text(edit) for at, edit in options["results"].items()}
         # part of every key
-        self._config = digest(
-            [options["thread"], langgraph.configurable(agent.graph, options["config"]), context]
-        )
+        self.base = {"thread": options["thread"]}
         self._as_json = agent.as_json
         self.past = (
             None
@@ -210,7 +215,8 @@ class Recorder(Tape):
             state = edited_state(state, edit["state"])
         parts = {
             "version": node.version,
-            "config": self._config,
+            "config": digest([self.base, langgraph.user_config(config)]),
+            "context": digest(langgraph.run_context(config)),
         }
         plain_state = plain(state)
         effect = Effect(node.kind, path, parts, None, at=at, task=task, input=plain_state)
@@ -428,7 +434,7 @@ class Recorder(Tape):
             input=plain(call["args"]),
             at=self.next_call(call["name"]),
         )
-        return tool_result(await self._call(effect, execute), call)
+        return await self._call(effect, execute, call["id"])
 
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
@@ -464,49 +470,22 @@ class Recorder(Tape):
 
     def call_dependencies(self, inputs: Any, version: str = "") -> Json:
         """Return what a call depends on."""
-        return {"version": version, "input": digest(inputs), "config": self._config}
+        return {"version": version, "input": digest(inputs), "config": digest(self.base)}
 
-    async def _call(self, effect: Effect, execute: Execute) -> Any:
+    async def _call(self, effect: Effect, execute: Execute, call_id: str = "") -> Any:
         node, colon, call = effect.at.partition(":")
         own = [q for q, name in self._questions[node].items() if name.endswith(colon + call)]
         if answers := [self.answers[question] for question in own if question in self.answers]:
             effect = replace(effect, parts={**effect.parts, "answers": digest(answers)})
         taken = self.take(effect)
         if taken is not None:
-            return taken.value
+            is_tool = effect.kind == "tool"
+            return tool_result(taken.value, effect.name, call_id) if is_tool else taken.value
         result, pause = await self._execute(effect, execute)
         if pause is not None:
             raise pause
         self.keep(result)
         return result.value
-
-    async def model(self, args: Any, kwargs: Any, execute: Execute) -> ChatResult:
-        """Call a chat model, or take its replies from the tape."""
-        effect, replies = self.model_call(*langgraph.model_key(*args, **kwargs))
-        if not replies:
-            result = await execute()
-            self.keep_replies(effect, [generation.message for generation in result.generations])
-            return result
-        return ChatResult(generations=[ChatGeneration(message=reply) for reply in replies])
-
-    def model_call(self, prompt: str, version: str) -> tuple[Effect, list[BaseMessage]]:
-        """Return the call of a chat model that begins now, and its replies if the tape has them."""
-        parts = self.call_dependencies(prompt, version)
-        at = self.next_call("model")
-        effect = Effect(
-            "model", "model", parts, None, input=prompt, started_at=time.time(), at=at
-        )
-        taken = self.take(effect)
-        replies = as_list(taken.value) if taken else []
-        # what was written by hand may be text
-        return effect, [AIMessage(r) if isinstance(r, str) else r for r in replies]
-
-    def keep_replies(self, effect: Effect, replies: Sequence[BaseMessage]) -> None:
-        """Record the replies of a chat model."""
-        seconds = time.time() - effect.started_at
-        usages = [getattr(reply, "usage_metadata", None) or {} for reply in replies]
-        tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
-        self.keep(replace(effect, value=replies, seconds=seconds, tokens=tokens))
 
     def memory_call(self, op: Op, execute: Callable[[], Any]) -> Any:
         """Use the store, or read from the tape what it gave; what is written is written again."""
@@ -630,14 +609,85 @@ def with_edit(value: Any, fields: Json | None, reducers: langgraph.Reducers) -> 
     return update
 
 
-def tool_result(value: Any, call: Data) -> Any:
-    """Return what a tool returned or recorded, or what was written in its place, as the answer to this call."""
-    kinds = (Command, ToolMessage)
-    if not value or not all(isinstance(each, kinds) for each in as_list(value)):
-        return ToolMessage(as_text(value), name=call["name"], tool_call_id=call["id"])
-    if isinstance(value, ToolMessage) and value.tool_call_id != call["id"]:
-        return value.model_copy(update={"tool_call_id": call["id"], "id": None})
-    return value
+def tool_result(value: Any, name: str, call_id: str) -> Any:
+    """Return what a tool recorded, or what was written in its place, as the answer to this call."""
+    if isinstance(value, Command):
+        return value
+    if isinstance(value, ToolMessage):
+        same = value.tool_call_id == call_id
+        return value if same else value.model_copy(update={"tool_call_id": call_id, "id": None})
+    text = as_text(value)
+    return ToolMessage(text, name=name, tool_call_id=call_id)
+
+
+class RecordedCalls(BaseCache):
+    """LangChain's cache of replies, which asks the recorder of the current run and leaves all others as they were."""
+
+    def __init__(self, behind: BaseCache | None):
+        self.behind = behind
+
+    def lookup(self, prompt: str, llm_string: str) -> Any:
+        """Return the recorded reply of a chat model, or None."""
+        place = place_in_node()
+        if place is None:
+            return self.behind.lookup(prompt, llm_string) if self.behind else None
+        recorder = place.recorder
+        parts = recorder.call_dependencies(prompt, digest(llm_string))
+        effect = Effect(
+            "model",
+            "model",
+            parts,
+            None,
+            input=prompt,
+            started_at=time.time(),
+            at=recorder.next_call("model"),
+        )
+        taken = recorder.take(effect)
+        if taken is None:
+            place.waiting[prompt, llm_string].append(effect)
+            return None
+        replies = taken.value if isinstance(taken.value, list) else [taken.value]
+        return [
+            RecordedReply(message=reply)
+            if isinstance(reply, BaseMessage)
+            else Generation(text=reply)
+            for reply in replies
+        ]
+
+    def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
+        """Record the reply of a chat model."""
+        place = place_in_node()
+        if place is None:
+            if self.behind:
+                self.behind.update(prompt, llm_string, return_val)
+            return
+        effect = place.waiting[prompt, llm_string].pop(0)
+        replies = [getattr(generation, "message", generation.text) for generation in return_val]
+        seconds = time.time() - effect.started_at
+        usages = [getattr(reply, "usage_metadata", None) or {} for reply in replies]
+        tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
+        place.recorder.keep(replace(effect, value=replies, seconds=seconds, tokens=tokens))
+
+    def clear(self, **kwargs: Any) -> None:
+        """Clear the cache behind this one."""
+        if self.behind:
+            self.behind.clear(**kwargs)
+
+    async def alookup(self, *call: str) -> Any:
+        """Return the recorded reply of a chat model, or None."""
+        return self.lookup(*call)
+
+    async def aupdate(self, *call: Any) -> None:
+        """Record the reply of a chat model."""
+        self.update(*call)
+
+
+class RecordedReply(ChatGeneration):
+    """A reply as it was recorded: LangChain would write a cost of 0 into one from its cache, and no key would fit."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "message":
+            super().__setattr__(name, value)
 
 
 def place_in_node() -> Place | None:
@@ -648,35 +698,37 @@ def place_in_node() -> Place | None:
 
 def install() -> None:
     """Let chat models ask the recorder of the current run before they ask their server."""
-    if BaseChatModel.stream.__module__ == __name__:
-        return
-    for name in langgraph.GENERATE:
-        setattr(BaseChatModel, name, _recorded(getattr(BaseChatModel, name), Recorder.model))
-    _record_streams()
+    from langchain_core.globals import get_llm_cache, set_llm_cache
+
+    if not isinstance(get_llm_cache(), RecordedCalls):
+        set_llm_cache(RecordedCalls(get_llm_cache()))
+    if BaseChatModel.stream.__module__ != __name__:  # once, whatever becomes of the cache
+        _tape_streams()
 
 
-def _record_streams() -> None:
-    """Put the calls whose reply a node streams on the tape: they do not pass through the methods that generate."""
+def _tape_streams() -> None:
+    """Put the calls whose reply a node streams on the tape, which LangChain looks up in no cache."""
     stream = BaseChatModel.stream
     astream = BaseChatModel.astream
 
     def begin(*call: Any, **options: Any) -> Any:
-        """Return the recorded reply, and a function that notes each new chunk and returns it."""
-        place = place_in_node()
-        key = place and langgraph.stream_key(*call, **options)
-        if not place or not key:
+        """Return the chunks that are recorded, and what is given each new one and gives it back."""
+        key = place_in_node() and langgraph.stream_key(*call, **options)
+        if not key:
             return [], lambda chunk: chunk
-        recorder = place.recorder
-        effect, replies = recorder.model_call(*key)
+        calls = RecordedCalls(None)
         chunks = []
 
         def note(chunk: Any) -> Any:
             chunks.append(chunk)
             if chunk.chunk_position == "last":
-                recorder.keep_replies(effect, [functools.reduce(operator.add, chunks)])
+                message = functools.reduce(operator.add, chunks)
+                calls.update(*key, [ChatGeneration(message=message)])
             return chunk
 
-        return replies, note
+        replies = calls.lookup(*key) or ()
+        # one that was written by hand is text
+        return [getattr(r, "message", AIMessageChunk(content=r.text)) for r in replies], note
 
     def taped_stream(model: Any, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
         reply, note = begin(model, False, input, **options)
@@ -714,17 +766,11 @@ def wrapped(target: Any) -> Any:
 
 
 def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
-    def call(recorder: Recorder, *inputs: Any) -> Awaitable[Any]:
-        return recorder.call("call", name, "", recorder.next_call(name), *inputs)
+    def call(args: Any, kwargs: Any, execute: Execute) -> Awaitable[Any]:
+        place = _place.get()
+        if place is None:
+            return execute()
+        recorder = place.recorder
+        return recorder.call("call", name, "", recorder.next_call(name), args, kwargs, execute)
 
-    return _recorded(function, call)
-
-
-def _recorded(function: Callable[..., Any], call: Callable[..., Awaitable[Any]]) -> Any:
-    """Return a function that a node calls through ``call(recorder, args, kwargs, execute)``."""
-
-    def record(*inputs: Any) -> Awaitable[Any]:
-        place = place_in_node()
-        return call(place.recorder, *inputs) if place else inputs[-1]()
-
-    return langgraph.taped_function(function, record)
+    return langgraph.taped_function(function, call)

@@ -29,6 +29,7 @@ from langchain_core.tools import BaseTool
 from langgraph._internal._constants import (
     CONFIG_KEY_CALL,
     CONFIG_KEY_RESUME_MAP,
+    CONFIG_KEY_RUNTIME,
     CONFIG_KEY_SCRATCHPAD,
     CONFIG_KEY_TASK_ID,
 )
@@ -82,6 +83,9 @@ class Final:
 
     value: Any
     save: Any
+
+
+_RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
 
 
 class Copier(NamedTuple):
@@ -397,32 +401,29 @@ def task_id(config: Any) -> str:
     return str(config["configurable"].get(CONFIG_KEY_TASK_ID, ""))
 
 
-def configurable(graph: Any, config: Data) -> Json:
-    """Return what nodes find as ``configurable``: the caller's, and what is bound to the graph."""
-    return {**(graph.config or {}).get("configurable", {}), **config.get("configurable", {})}
+def run_context(config: Any) -> Any:
+    """Return the run's context, as the graph's ``context_schema`` has it."""
+    return getattr(config["configurable"].get(CONFIG_KEY_RUNTIME), "context", None)
 
 
-GENERATE = ("_generate_with_cache", "_agenerate_with_cache")
-"""The methods of a chat model that make its reply."""
+def user_config(config: Any) -> Json:
+    """Return what the caller put into ``configurable``."""
+    configurable = config["configurable"].items()
+    return {
+        name: target
+        for name, target in configurable
+        if not name.startswith("__pregel") and name not in _RESERVED
+    }
 
 
-def model_key(
-    model: Any,
-    messages: Sequence[BaseMessage],
-    stop: Any = None,
-    run_manager: Any = None,
-    **options: Any,
-) -> tuple[str, str]:
-    """Return the key of a reply, as in LangChain's cache: the messages without their ids, and the model."""
-    prompt = dumps([message.model_copy(update={"id": None}) for message in messages])
-    return prompt, digest(model._get_llm_string(stop=stop, **options))
-
-
-def stream_key(model: Any, is_async: bool, messages: Any, **options: Any) -> Any:
-    """Return the key of a reply that is streamed; None of a reply that is generated at once."""
+def stream_key(
+    model: Any, is_async: bool, messages: Any, stop: Any = None, **options: Any
+) -> tuple[str, str] | None:
+    """Return what a reply that is streamed is kept under, as LangChain's cache does; None of one that comes whole."""
     if not model._should_stream(async_api=is_async, stream=True):
         return None
-    return model_key(model, model._convert_input(messages).to_messages(), **options)
+    messages = model._convert_input(messages).to_messages()
+    return dumps(messages), model._get_llm_string(stop=stop, **options)
 
 
 def needs_state(tool: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -321,6 +322,8 @@ def _outside_reads(values: Iterable[Any]) -> Iterator[str]:
                 else getattr(target, "__module__", None)
             )
             top = str(getattr(module, "__name__", module) or "").partition(".")[0]
+            if target is os.environ:
+                yield "environment"
             yield from (what for what, modules in _OUTSIDE.items() if top in modules)
 
 

@@ -73,7 +73,7 @@ def read_spans(path: Path) -> list[Json]:
         except ValueError:
             content = [json.loads(line) for line in text.splitlines() if line.strip()]
         return [_span(each) for each in _spans_in(content)]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise RunError(f"{path} is no trace in JSON: {type(error).__name__}: {error}.") from None
 
 
@@ -92,7 +92,7 @@ def _spans_in(content: Any) -> Iterator[Json]:
 def _span(fields: Json) -> Json:
     attributes = fields.pop("attributes", None) or {}
     if isinstance(attributes, list):  # OpenTelemetry lists them, Phoenix nests them
-        attributes = {str(a["key"]): next(iter(a["value"].values()), None) for a in attributes}
+        attributes = {f"{a.get('key')}": _any_value(a.get("value") or {}) for a in attributes}
     values = dict(_flat({**fields, "@": attributes}))
     span = {
         name: next((values[key] for key in keys if values.get(key) not in (None, "")), "")
@@ -139,6 +139,12 @@ def _effects(spans: Iterable[Json]) -> Iterator[Effect]:
             input=span["input"],
             started_at=start,
         )
+
+
+def _any_value(value: Data) -> Any:
+    if "arrayValue" in value:
+        return [_any_value(inner) for inner in value["arrayValue"].get("values", [])]
+    return next(iter(value.values()), None)
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
