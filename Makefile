@@ -18,8 +18,8 @@ PYTEST = $(BIN)/python -m pytest --all -p no:nbval -n $(WORKERS) --dist loadscop
 FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture labels names \
     properties readme retrieval_graph show store tools))
 # The files that hold graph nodes: 9 of 10 branches of each are walked by the tests.
-NODES := $(addprefix workbench/graphs/,$(addsuffix .py,conversation route retrieval planner plan model_plan roles \
-    generate review execute reflect needs merge enrich))
+NODES := $(addprefix workbench/graphs/,$(addsuffix .py,conversation route retrieval planner plan roles \
+    generate review execute reflect needs merge answer_check writer_prompt))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -40,9 +40,10 @@ from workbench.state import ConversationState, Data, Json, RouteDecision
 # --- The last node: store the answer and the result, each under a key of the run ---
 
 _RESULT = """
-    query kb_prefix kb_prefixes worker_name route_decision use_retrieval history memory_context conversation_summary
-    episodic_memory remembered noted recalls reflections report clarifications outline sections thresholds merged runs
-    stop_reason answer answer_kind citations support partial routing_ms retrieval_ms generation_ms
+    query kb_prefix kb_prefixes worker_name resolved_agent_type route_decision use_retrieval history
+    memory_context conversation_summary episodic_memory remembered noted recalls reflections report clarifications
+    outline sections thresholds merged runs stop_reason answer answer_kind citations support partial routing_ms
+    retrieval_ms generation_ms
 """
 RESULT_KEYS = _RESULT.split()
 

@@ -346,6 +346,6 @@ def skip(
             record = make_record(
                 step, attempt, state["iteration"], "skipped", now, reason=reasons[step.step_id]
             )
-            context.runs.save_record(state["run_id"], record, None)
+            context.runs.save_record(state.get("run_id", ""), record, None)
             skipped.append(record)
     return skipped

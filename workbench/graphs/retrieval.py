@@ -74,7 +74,7 @@ async def fan_out(state: RetrievalState) -> list[Send] | str:
     for entry in state["wave"]:
         step = asking.step(entry["step_id"])
         task = StepTask(
-            run_id=state["run_id"],
+            run_id=state.get("run_id", ""),
             kb_prefix=state["kb_prefix"],
             step=step.model_dump(mode="json"),
             attempt=entry["attempt"],

@@ -210,7 +210,7 @@ def counts_by_step(state: Data, context: Context) -> dict[str, tuple[str, Json]]
     for step_id, record in last_records(state["records"]).items():
         ref = record["raw_output_ref"]
         if record["tool"] == "discover" and record["status"] in ENDED_WELL and ref:
-            output = context.runs.body(state["run_id"], ref).get("output", {})
+            output = context.runs.body(state.get("run_id", ""), ref).get("output", {})
             selection = record["raw_input"]
             conditions = " & ".join(map(format_condition, selection.get("conditions") or []))
             counted[step_id] = (conditions or str(selection.get("query") or step_id), output)

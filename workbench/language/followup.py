@@ -80,8 +80,7 @@ def _joined(message: str, turns: Sequence[Turn], bases: Bases) -> str:
     known_names = [name for name in names if name["type"] not in ("", "Name")]
     wish = question["conditions"] or question["intent"] == "recommend"
     short = (
-        not (wish or _ONESELF.search(message))
-        and len(question["words"]) + len(names) <= OWN_WORDS
+        not (wish or names or _ONESELF.search(message)) and len(question["words"]) <= OWN_WORDS
     )
     leans = (
         pronoun and pronoun.start() < known_names[0]["start"] if known_names else pronoun or short

@@ -296,6 +296,8 @@ class Report:
                 "task_type": step.tool,
                 "description": step.objective,
                 "depends_on": step.dependencies(),
+                "parameters": step.tool_input,
+                "priority": step.priority,
                 "status": last[step.step_id]["status"] if step.step_id in last else "pending",
             }
             for step in plan.steps
