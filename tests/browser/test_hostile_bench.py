@@ -86,7 +86,7 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
         waiting = inbox.get_by_role("row").filter(has_text=waits.run_id)  # not the one that goes
         waiting.click()
         for note in (WAYS, ALL):
-            inbox.get_by_label("Note ·").fill(note)
+            waiting.get_by_label("Note").fill(note)
             waiting.get_by_role("button", name="Answer now").click()
             if note == WAYS:
                 expect(inbox).to_contain_text("characters")

@@ -282,7 +282,7 @@ def read_dates(text: str, today: str = "") -> list[DateSpan]:
     return [
         _span(phrase, day)
         for phrase in draft.phrases(_PHRASE)
-        if not _may_be_a_word(phrase, text)
+        if phrase.start < phrase.end and not _may_be_a_word(phrase, text)
     ]
 
 

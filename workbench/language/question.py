@@ -318,7 +318,10 @@ def _read_names(spans: Spans, negated: Negated) -> Iterator[Part]:
             counts[field["name"]] = len(selected(spans.bases, [holds]))
         usual = max(fields, key=lambda f: (counts[f["name"]], f["name"]), default=None)
         called = spans.nearest(name, "name")
-        if called and (counts[called.field["name"]] or not name["entity_id"]):
+        leads = called is not None and called.end <= name["start"]
+        before = spans.plain[max(0, called.start - 8) : called.start] if called and leads else ""
+        asks = pattern("intent.subject").search(before)  # its value is asked for: "who wrote"
+        if called and not asks and (counts[called.field["name"]] or not name["entity_id"]):
             yield Part(*at(called))
             places.append((called.field, at(name), name["name"]))
         elif usual and counts[usual["name"]] and (not name["doc_id"] or at(name) in negated):

@@ -37,7 +37,7 @@ from workbench.parts.memory.views import Rows, prompt_blocks
 from workbench.ports import Context, Remembering
 from workbench.records.conversations import SqlConversations
 from workbench.records.prompts import fenced
-from workbench.records.tape import estimated_tokens
+from workbench.records.tape import begun, estimated_tokens
 from workbench.runs.driver import Driver
 from workbench.runs.stored import Recording, prompts_of, snapshot
 from workbench.settings import RULES, Settings
@@ -285,8 +285,12 @@ def prompt_parts(run: Recording) -> Rows:
     ``session`` and ``turn`` in which it was said, its ``content``, the ``conditions`` that it became,
     whether it is ``quoted`` in the answer, and ``unused``: the rules, which alone worked, did neither.
     """
+    from workbench.graphs.slots import evidence_text
+
     run = snapshot(run)
     prompt = prompts_of(run).for_language("writer", detect_language(run.message))
+    default = Settings.model_fields["merge_max_characters"].default
+    limit = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
     store = find_store(run._workspace, run.run_id)
     calls = run.calls()
@@ -299,8 +303,8 @@ def prompt_parts(run: Recording) -> Rows:
         _part("system", f"{prompt.system}\n{frame}"),
         *(part for part in recalled if part["part"] != "history"),
     ]
-    if evidence := (run.state.get("merged") or {}).get("context"):
-        parts.append(_part("evidence", evidence))
+    if run.evidence:
+        parts.append(_part("evidence", evidence_text(run.evidence, int(limit))))
     parts += [part for part in recalled if part["part"] == "history"]
     rows = []
     for part in [*parts, _part("question", run.message)]:
