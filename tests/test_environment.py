@@ -120,3 +120,11 @@ def test_corpora_and_questions_are_those_that_were_frozen(project: Path, place: 
     files = [path for path in files if path.suffix != ".toml" and path.name not in ("README.md", "SHA256SUMS")]
     found = {f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.relative_to(folder).as_posix()}" for p in files}
     assert found == set((folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines())
+
+
+def test_a_package_that_starts_without_a_library_is_whole_for_others() -> None:
+    code = """if True:
+        import tempfile; from workbench import Workbench
+        Workbench.open(tempfile.mkdtemp()).close()
+        import pandas, sqlite_utils; assert pandas.Timestamp in sqlite_utils.db.COLUMN_TYPE_MAPPING"""
+    subprocess.run([sys.executable, "-c", code], check=True)

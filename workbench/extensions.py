@@ -195,16 +195,19 @@ class Extended:
 
 
 @contextmanager
-def importing_without(library: str) -> Iterator[None]:
-    """Let this thread import what can do without a library, and would load it only because it is installed.
+def importing_without(library: str, package: str) -> Iterator[None]:
+    """Let this thread import a package without a library that it loads only because it is installed.
 
-    Where it is loaded already it is used.
+    Who imports the package later has it whole: a copy that lacks the library is not left in ``sys.modules``.
     """
     thread = get_ident()
+    before = {*sys.modules}
+    refused = list[str]()
 
     class Finder(MetaPathFinder):
         def find_spec(self, fullname: str, *_: Any) -> None:
             if fullname == library and get_ident() == thread:
+                refused.append(fullname)
                 raise ModuleNotFoundError(fullname)
 
     finder = Finder()
@@ -213,3 +216,6 @@ def importing_without(library: str) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
+        for name in {*sys.modules} - before if refused else ():
+            if name.partition(".")[0] == package:
+                del sys.modules[name]

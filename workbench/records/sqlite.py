@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,14 @@ def create_tables(connection: sqlite3.Connection, script: str, version: int) -> 
             )
 
 
+@cache
+def _database() -> Any:
+    """Return the class of sqlite-utils, without pandas: that takes longer than all of the rest."""
+    with importing_without("pandas", "sqlite_utils"):
+        from sqlite_utils import Database
+    return Database
+
+
 class Tables:
     """A file of tables as sqlite-utils opens it; one connection behind a lock, each write its own transaction.
 
@@ -152,9 +161,6 @@ class Tables:
     """
 
     def __init__(self, path: Path | str, script: str = "", version: int = 0):
-        with importing_without("pandas"):  # which takes longer than all of the rest
-            from sqlite_utils import Database
-
         self._path = path
         self._lock = threading.RLock()
         with translate_errors(path):
@@ -167,7 +173,7 @@ class Tables:
                 begin_with_log(connection)
                 if script:
                     create_tables(connection, script, version)
-                self._db = Database(connection)
+                self._db = _database()(connection)
             except BaseException:
                 connection.close()
                 raise

@@ -37,9 +37,8 @@ def _show(widget: str, result: Any) -> None:
 
 def in_kernel() -> bool:
     """Return whether this process is a Jupyter kernel, to which front-ends connect."""
-    if (
-        "IPython" not in sys.modules
-    ):  # a kernel has it, and a process that does not need it starts sooner
+    # a kernel has it loaded, and a process that does not need it starts sooner
+    if "IPython" not in sys.modules:
         return False
     from IPython.core.getipython import get_ipython
 

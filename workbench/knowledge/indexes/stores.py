@@ -217,9 +217,8 @@ class Chroma(Store):
 
     @cleared()
     def __init__(self, place: Place, collection: str = LOCAL, *, make: bool = True):
-        with importing_without(
-            "rfc3987_syntax"
-        ):  # jsonschema compiles its grammars: half the time
+        # whose grammars take half the time to compile
+        with importing_without("rfc3987_syntax", "jsonschema"):
             import chromadb.errors
 
         self.place = place

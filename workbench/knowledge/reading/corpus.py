@@ -519,6 +519,8 @@ def _prose(path: Path, doc_id: str, suffix: str) -> Read:
 
 def _file_document(record: Json, path: Path) -> Document:
     """Return the document of a file, titled by its name where it has no title: by its folder's where that says more."""
+    if isinstance(record.get("title"), Mapping):  # in several languages
+        return _document(record, path)
     name = path.parent.name if path.stem.lower() in ("readme", "index") else path.stem
     title = str(record.get("title") or name).strip()
     if title.casefold() != name.casefold():
